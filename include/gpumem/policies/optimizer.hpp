@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <gpumem/core/tensor.hpp>
+
+#include <concepts>
+#include <cstdint>
+
+namespace gpumem {
+
+/// One tensor that an optimizer keeps for a parameter.
+struct state {
+  std::uint64_t elements = 0;
+  dtype type = dtype::fp32;
+};
+
+/// The tensors that an optimizer keeps for one parameter, at most six.
+struct state_list {
+  state items[6] = {};
+
+  [[nodiscard]] constexpr state const* begin() const { return items; }
+  [[nodiscard]] constexpr state const* end() const {
+    state const* last = items;
+    while (last != items + 6 && last->elements != 0) ++last;
+    return last;
+  }
+};
+
+/// What an optimizer step allocates while it runs, in the dtype of the tensors that it updates.
+enum class step_temporaries : std::uint8_t {
+  none,          // one fused kernel, or everything in place
+  foreach_list,  // the runtime's number of lists with one tensor for each parameter
+  two_tensors    // a loop over parameters: two tensors of the size of the one at hand
+};
+
+/// The numbers and the one function behind an optimizer policy.
+struct optimizer {
+  state_list (*states)(parameter const&) = nullptr;
+  step_temporaries step = step_temporaries::none;
+  bytes shared{};      // kept once, whatever the number of parameters
+  bool trains = true;  // false: no gradients, no backward, no step
+
+  friend constexpr bool operator==(optimizer const&, optimizer const&) = default;
+};
+
+struct optimizer_family {};
+
+/// An optimizer policy names its family and says which tensors it keeps for one parameter. It may also have constants
+/// `step` (default: no temporaries), `shared` and `trains`.
+template <class O>
+concept optimizer_policy = std::same_as<typename O::family, optimizer_family> && requires(parameter const& p) {
+  { O::states(p) } -> std::same_as<state_list>;
+};
+
+/// AdamW as PyTorch runs it by default: two moments a parameter, foreach step (torch/optim/adamw.py).
+struct adamw {
+  using family = optimizer_family;
+  static constexpr step_temporaries step = step_temporaries::foreach_list;
+  static constexpr state_list states(parameter const& p) { return {{{p.elements(), p.type}, {p.elements(), p.type}}}; }
+};
+
+/// AdamW with foreach=False: a loop over parameters.
+struct adamw_loop : adamw {
+  static constexpr step_temporaries step = step_temporaries::two_tensors;
+};
+
+/// AdamW with fused=True: no temporaries; the step counter is an fp32 scalar on the device (torch/optim/adamw.py).
+struct adamw_fused {
+  using family = optimizer_family;
+  static constexpr state_list states(parameter const& p) {
+    return {{{p.elements(), p.type}, {p.elements(), p.type}, {1, dtype::fp32}}};
+  }
+};
+
+/// bitsandbytes' blockwise 8-bit AdamW: two u8 moments of n, two fp32 absmax of ceil(n / 256); tensors of fewer than
+/// 4096 elements keep two fp32 moments; two quantile maps of 256 fp32 for the device (bitsandbytes 95f9af3,
+/// optimizer.py).
+struct adamw_8bit {
+  using family = optimizer_family;
+  static constexpr std::uint64_t block = 256, smallest_quantized = 4096;
+  static constexpr bytes shared{2 * 256 * 4};
+  static constexpr state_list states(parameter const& p) {
+    const std::uint64_t n = p.elements(), blocks = divide_up(n, block);
+    if (n < smallest_quantized) return {{{n, dtype::fp32}, {n, dtype::fp32}}};
+    return {{{n, dtype::u8}, {n, dtype::u8}, {blocks, dtype::fp32}, {blocks, dtype::fp32}}};
+  }
+};
+
+/// Plain SGD without weight decay: no state, updates in place.
+struct sgd {
+  using family = optimizer_family;
+  static constexpr state_list states(parameter const&) { return state_list{}; }
+};
+
+/// SGD with momentum and without weight decay: one buffer a parameter, updates in place.
+struct sgd_momentum {
+  using family = optimizer_family;
+  static constexpr state_list states(parameter const& p) { return {{{p.elements(), p.type}}}; }
+};
+
+/// No training: no gradients, no optimizer, nothing saved; one forward pass of the workload without a key-value cache.
+struct inference {
+  using family = optimizer_family;
+  static constexpr bool trains = false;
+  static constexpr state_list states(parameter const&) { return state_list{}; }
+};
+
+static_assert(optimizer_policy<adamw> && optimizer_policy<adamw_loop> && optimizer_policy<adamw_fused> &&
+              optimizer_policy<adamw_8bit> && optimizer_policy<sgd> && optimizer_policy<sgd_momentum> &&
+              optimizer_policy<inference>);
+
+}  // namespace gpumem
