@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <gpumem/recording/operation.hpp>
+
+#include <cstddef>  // std::size_t
+#include <cstdint>
+
+namespace gpumem {
+
+namespace detail {
+[[noreturn]] inline void tape_is_full(char const* of_what, std::int64_t capacity) {
+  raise(error{of_what, capacity, "is all that this tape has room for: use tape_with_room<Operations, Tensors>"});
+}
+}  // namespace detail
+
+/// A recording of one training step's forward pass: tensors, operations in program order, repeated segments. It knows
+/// no policy and no framework. Its room is in tape_with_room.
+class tape {
+ public:
+  tape(tape const&) = delete;
+  tape& operator=(tape const&) = delete;
+
+  [[nodiscard]] constexpr int tensors() const { return tensor_count_; }        // numbers 1 to tensors() are in use
+  [[nodiscard]] constexpr int operations() const { return operation_count_; }  // numbers 1 to operations()
+  [[nodiscard]] constexpr int segments() const { return segment_count_; }
+  [[nodiscard]] constexpr tensor const& at(ref r) const { return tensors_[r.id]; }
+  [[nodiscard]] constexpr tensor const& tensor_at(int id) const { return tensors_[id]; }
+  [[nodiscard]] constexpr operation const& operation_at(int i) const { return operations_[i]; }
+  [[nodiscard]] constexpr segment const& segment_at(int i) const { return segments_[i]; }
+  [[nodiscard]] constexpr std::int64_t elements(ref r) const { return at(r).elements; }
+  [[nodiscard]] constexpr dtype type(ref r) const { return at(r).type; }
+
+  /// A new storage; it is allocated by the operation that is recorded next.
+  constexpr ref make(std::int64_t elements, dtype type) {
+    require_positive("elements of a tensor", elements);
+    if (tensor_count_ + 1 >= tensor_capacity_) detail::tape_is_full("tensors", tensor_capacity_ - 1);
+    tensor& t = tensors_[++tensor_count_];
+    t = {.elements = elements, .type = type};
+    t.storage = tensor_count_;
+    return {tensor_count_};
+  }
+  /// A tensor without bytes that keeps the storage of `of` alive.
+  constexpr ref view(ref of, std::int64_t elements) {
+    const ref r = make(elements, type(of));
+    tensors_[r.id].storage = at(of).storage;
+    return r;
+  }
+  /// A parameter of the model, resident; frozen where it is not trained.
+  constexpr ref parameter(gpumem::parameter const& p, bool trained) {
+    require_positive("rows of a parameter", p.rows);
+    require_positive("columns of a parameter", p.columns);
+    const ref r = make(static_cast<std::int64_t>(p.elements()), p.type);
+    tensor& t = tensors_[r.id];
+    t.parameter = t.resident = true, t.needs_gradient = trained, t.role = p.role, t.rows = p.rows;
+    return r;
+  }
+  /// A tensor that is there before the step and after it, and needs no gradient (the batch).
+  constexpr ref constant(std::int64_t elements, dtype type) {
+    const ref r = make(elements, type);
+    tensors_[r.id].resident = true;
+    return r;
+  }
+  constexpr void mark_cast_of_parameter(ref r) { tensors_[r.id].cast_of_parameter = true; }
+
+  /// The program refers to a tensor until here: after the last recorded operation it may go.
+  constexpr void until_here(ref r) {
+    if (operation_count_ < open_operation_) record({.name = "reference dropped", .in = {r}});
+    tensors_[at(r).storage].last_reader = operation_count_;
+  }
+  /// The program refers to a tensor until backward is over.
+  constexpr void until_step_ends(ref r) { tensors_[at(r).storage].held = true; }
+
+  /// Records an operation. It saves nothing and hands nothing back where no input needs a gradient.
+  constexpr void record(operation o) {
+    if (operation_count_ + 1 >= operation_capacity_) detail::tape_is_full("operations", operation_capacity_ - 1);
+    ++operation_count_;
+    bool flows = false;
+    for (int k = 0; k < 4; ++k) {
+      if (!o.in[k]) continue;
+      tensors_[at(o.in[k]).storage].last_reader = operation_count_;
+      if (!at(o.in[k]).needs_gradient) o.how[k] = gradient::none;
+      if (o.how[k] != gradient::none) flows = true, ++tensors_[o.in[k].id].consumers;
+    }
+    for (ref& s : o.saved) {
+      if (!flows) s = {};
+      if (s) tensors_[at(s).storage].saved = true;
+    }
+    for (ref r : o.out)
+      if (r) tensors_[r.id].needs_gradient = flows;
+    o.first_tensor = claimed_ + 1, o.end_tensor = tensor_count_ + 1, claimed_ = tensor_count_;
+    for (int t = o.first_tensor; t < o.end_tensor; ++t)  // what nobody reads goes with the operation that made it
+      if (tensors_[t].storage == t) tensors_[t].last_reader = operation_count_;
+    operations_[operation_count_] = o;
+  }
+
+  /// Records `body` once and lets it run `count` times, each run's output being the next one's input.
+  template <class Body>
+  constexpr ref repeat(std::int64_t count, bool checkpointed, ref in, Body const& body) {
+    return repeat_groups(count, 1, checkpointed, in, body);
+  }
+  /// As repeat, `count` groups of `group` runs; a checkpoint keeps the input of each group.
+  template <class Body>
+  constexpr ref repeat_groups(std::int64_t count, std::int64_t group, bool checkpointed, ref in, Body const& body) {
+    if (operation_count_ < open_operation_ && tensor_count_ >= open_tensor_) record({.name = "declarations"});
+    close_segment();
+    const ref out = body(in);
+    require_rule(operation_count_ >= open_operation_, "operations of a repeated block", 0, "must be at least 1");
+    require_rule(count * group == 1 || (elements(in) == elements(out) && type(in) == type(out) &&
+                                        at(in).needs_gradient == at(out).needs_gradient),
+                 "elements of a repeated block's input", elements(in),
+                 "size, dtype and need of a gradient must be those of the block's output");
+    close_segment();
+    segment& s = segments_[segment_count_ - 1];
+    s.count = count, s.group = group, s.checkpointed = checkpointed, s.in = in, s.out = out;
+    if (checkpointed) tensors_[at(in).storage].saved = tensors_[at(out).storage].saved = true;
+    hold_what_the_body_shares(s);
+    return out;
+  }
+  /// From here on operations belong to the loss: the head's projection comes next.
+  constexpr void enter_loss() { close_segment(), phase_ = phase::loss; }
+  /// Ends the recording; the walk needs it closed.
+  constexpr void close_segment() {
+    if (operation_count_ < open_operation_) return;
+    if (segment_count_ == segment_capacity) detail::tape_is_full("segments", segment_capacity);
+    segments_[segment_count_++] = {.first = open_operation_,
+                                   .end = operation_count_ + 1,
+                                   .first_tensor = open_tensor_,
+                                   .end_tensor = tensor_count_ + 1,
+                                   .phase = phase_};
+    open_operation_ = operation_count_ + 1, open_tensor_ = tensor_count_ + 1;
+  }
+
+  /// How often a tensor of the recording exists in the model.
+  [[nodiscard]] constexpr std::int64_t times(int tensor_id) const {
+    for (int i = 0; i < segment_count_; ++i)
+      if (tensor_id >= segments_[i].first_tensor && tensor_id < segments_[i].end_tensor) return segments_[i].runs();
+    return 1;
+  }
+
+ protected:
+  static constexpr int segment_capacity = 12;
+  constexpr tape(tensor* tensors, int tensor_capacity, operation* operations, int operation_capacity)
+      : tensors_(tensors),
+        operations_(operations),
+        tensor_capacity_(tensor_capacity),
+        operation_capacity_(operation_capacity) {}
+
+ private:
+  // What a repeated body reads from outside (rotary tables, masks) is freed by no single run: it stays for backward.
+  constexpr void hold_what_the_body_shares(segment const& s) {
+    for (int i = s.first; i < s.end; ++i)
+      for (ref r : operations_[i].in) {
+        int const of = at(r).storage;
+        if (r && of < s.first_tensor && of != at(s.in).storage && !tensors_[of].resident) tensors_[of].held = true;
+      }
+  }
+
+  tensor* tensors_;
+  operation* operations_;
+  segment segments_[segment_capacity] = {};
+  int tensor_capacity_, operation_capacity_;
+  int tensor_count_ = 0, operation_count_ = 0, segment_count_ = 0, claimed_ = 0, open_operation_ = 1, open_tensor_ = 1;
+  gpumem::phase phase_ = gpumem::phase::forward;
+};
+
+/// A tape with room for a number of operations and tensors; a full one is an error that says so.
+template <int Operations = 144, int Tensors = 224>
+class tape_with_room : public tape {
+ public:
+  constexpr tape_with_room() : tape(tensors_, Tensors + 1, operations_, Operations + 1) {}
+
+ private:
+  tensor tensors_[std::size_t{Tensors} + 1] = {};
+  operation operations_[std::size_t{Operations} + 1] = {};
+};
+
+}  // namespace gpumem
