@@ -80,8 +80,7 @@ class walker {
     for (int i = 1; i <= tape_.tensors(); ++i) {
       tensor const& t = tape_.tensor_at(i);
       tensor_state& s = state_[i];
-      if (t.storage == i || t.parameter) s.size = rounded(gpumem::storage(t.type, elements(t)));
-      if (t.storage != i) s.size = rounded(gpumem::storage(t.type, elements(t)));
+      s.size = rounded(gpumem::storage(t.type, elements(t)));
       auto const times = static_cast<std::uint64_t>(tape_.times(i));
       everything = checked_add(everything, checked_multiply(static_cast<std::uint64_t>(s.size), times));
       if (t.storage != i) continue;
@@ -290,9 +289,9 @@ class walker {
       bool const counted = state_[s].alive || tape_.tensor_at(s).resident;
       made[k] = new_cell(counted ? 0 : state_[s].size, true, gradient_category(o.in[k]));
     }
-    for (bool parameters : {false, true})
+    for (int parameters = 0; parameters < 2; ++parameters)  // activations first
       for (int k = 0; k < 4; ++k)
-        if (made[k] != 0 && tape_.at(o.in[k]).parameter == parameters) deliver(o.in[k], made[k]);
+        if (made[k] != 0 && tape_.at(o.in[k]).parameter == (parameters != 0)) deliver(o.in[k], made[k]);
   }
   constexpr void backward(segment const& s) {
     for (int i = s.end - 1; i >= s.first; --i) backward(tape_.operation_at(i));
