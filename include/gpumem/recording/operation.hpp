@@ -32,7 +32,6 @@ struct tensor {
   bool parameter = false;  // its gradient ends in .grad
   bool needs_gradient = false;
   bool resident = false;  // there before the step and after it
-  bool saved = false;     // an operation or a checkpoint keeps its storage for backward
   bool held = false;      // the program refers to it until backward is over
   std::int64_t rows = 1;  // of a parameter's shape
   int storage = 0;        // whose bytes it shares: its own number or that of the tensor it is a view of

@@ -22,7 +22,10 @@ class walker : walk_backward {
 
   constexpr timeline step(ref loss) {
     start();
-    if (options_.accumulate) static_cast<void>(micro_batch(loss));
+    if (options_.accumulate) {
+      static_cast<void>(micro_batch(loss));
+      accumulating_ = true;
+    }
     return micro_batch(loss);
   }
 
@@ -46,7 +49,7 @@ class walker : walk_backward {
     start_watching();
     if (options_.backward && tape_.at(loss).needs_gradient) walk_backward_from(loss);
     for (int i = 1; i <= tape_.tensors(); ++i)  // what the program held until now
-      if (state_[i].alive) free(i);
+      if (state_[i].use.alive) free(i);
     r.backward = worst(phase::backward), r.backward_end = now(phase::backward_end);
     return r;
   }
@@ -54,7 +57,7 @@ class walker : walk_backward {
     here_ = &s;
     if (s.checkpointed) {
       scaled(s.count, [&] {
-        ++state_[storage(s.in)].saves;
+        save(storage(s.in));
         forward_runs(s, index, s.group, false);
       });
     } else {

@@ -18,15 +18,29 @@ class walk_backward : public walk_forward {
  protected:
   using walk_forward::walk_forward;
 
+  /// The runs of a segment from the last to the first. Somebody may hold the gradient that the last one starts from,
+  /// and the tensor that the first one read: where that makes a difference these two are walked by themselves.
   constexpr void backward_runs(segment const& s, int index, std::int64_t runs) {
     if (alike_[index]) return scaled(runs, [&] { backward(s); });
-    tensor_state& in = state_[storage(s.in)];
-    tensor_state const first_input = in;
+    storage_use &in = state_[storage(s.in)].use, &out = state_[storage(s.out)].use;
+    const storage_use first_input = in;
+    auto const step_back = [&](storage_use const& input) {
+      make_ready_again(s);
+      out.alive = in.alive, out.saves = in.saves, out.of = in.of;  // what one run read is what the run before it made
+      in = input;
+      state_[s.out.id].gradient = state_[s.in.id].gradient, state_[s.in.id].gradient = 0;
+    };
     in = later_input_[index];
-    scaled(runs - 1, [&] { backward(s); });
-    in = first_input;
-    state_[s.out.id].gradient = state_[s.in.id].gradient, state_[s.in.id].gradient = 0;
     backward(s);
+    const storage_use last_output = out;
+    if (runs > 2) {
+      step_back(later_input_[index]);
+      save_shared_again(s);
+      scaled(runs - 2, [&] { backward(s); });
+    }
+    step_back(first_input);
+    backward(s);
+    out.alive = last_output.alive, out.of = last_output.of;
   }
   /// A reentrant checkpoint: the outer node holds its output's gradient, and the recomputed output lives, until the
   /// inner backward is over (torch/utils/checkpoint.py, CheckpointFunction).
@@ -34,11 +48,12 @@ class walk_backward : public walk_forward {
     int const outer = state_[s.out.id].gradient;
     if (outer != 0) ++cell_[outer].references;
     forward_runs(s, index, s.group, true);
+    drop_unsaved_casts(s);
     backward_runs(s, index, s.group);
     for (int k = s.first_tensor; k < s.end_tensor; ++k)
-      if (state_[k].alive && state_[k].saves == 0) free(k);
+      if (state_[k].use.alive && state_[k].use.saves == 0) free(k);
     release(outer);
-    --state_[storage(s.in)].saves, drop_unless_needed(storage(s.in), nobody_ - 1);
+    unsave(storage(s.in));
   }
   /// The gradient that backward() starts from, which its caller holds as well.
   constexpr int seed(ref loss) {
@@ -50,11 +65,37 @@ class walk_backward : public walk_forward {
     if (c != 0 && --cell_[c].references == 0) live_.add(cell_[c].of, -cell_[c].size);
   }
 
+  bool accumulating_ = false;  // gradients of an earlier micro-batch exist
+
  private:
   static constexpr int cells = 96;  // cell 0 is none
 
   constexpr void backward(segment const& s) {
     for (int i = s.end - 1; i >= s.first; --i) backward(tape_.operation_at(i));
+  }
+  /// Recomputing ends with autocast's cache (torch/amp, an inner context): of all runs, the casts that nothing saved
+  /// go.
+  constexpr void drop_unsaved_casts(segment const& s) {
+    for (int k = s.first_tensor; k < s.end_tensor; ++k) {
+      if (tape_.tensor_at(k).cast_of == 0 || !state_[k].use.alive || state_[k].use.saves != 0) continue;
+      state_[k].use.alive = false, live_.add(state_[k].use.of, -state_[k].size * s.group);
+    }
+  }
+  /// The first run's tensors, after backward has gone over those of the later runs.
+  constexpr void make_ready_again(segment const& s) {
+    for (int k = s.first_tensor; k < s.end_tensor; ++k)
+      state_[k].use.saves = 0, state_[k].pending = tape_.tensor_at(k).consumers, state_[k].has_gradient = accumulating_;
+    for (int i = s.first; i < s.end; ++i)
+      for (ref r : tape_.operation_at(i).saved)
+        if (r && storage(r) >= s.first_tensor) ++state_[storage(r)].use.saves;
+    for (int k = s.first_tensor; k < s.end_tensor; ++k)
+      state_[k].use.alive = state_[k].use.saves != 0 && !tape_.tensor_at(k).resident;
+  }
+  /// One more pass goes over what the block shares with others than went forward over it.
+  constexpr void save_shared_again(segment const& s) {
+    for (int i = s.first; i < s.end; ++i)
+      for (ref r : tape_.operation_at(i).saved)
+        if (r && storage(r) < s.first_tensor && storage(r) != storage(s.in)) ++state_[storage(r)].use.saves;
   }
   constexpr void backward(operation const& o) {
     int from[3] = {}, made[4] = {}, of_output = 0;
@@ -69,7 +110,7 @@ class walk_backward : public walk_forward {
     }
     for (int c : from) release(c);
     for (ref r : o.saved)
-      if (r) --state_[storage(r)].saves, drop_unless_needed(storage(r), nobody_ - 1);
+      if (r) unsave(storage(r));
     if (of_output == 0) return;
     for (int k = 0; k < 4; ++k)
       if (o.how[k] == gradient::saved) made[k] = take_over_saved(o, k);
@@ -102,7 +143,7 @@ class walk_backward : public walk_forward {
   /// A gradient that a kernel wrote over what it had saved: its bytes count already where the storage lives on.
   constexpr int take_over_saved(operation const& o, int k) {
     int const s = storage(o.saved[k]);
-    bool const counted = state_[s].alive || tape_.tensor_at(s).resident;
+    bool const counted = state_[s].use.alive || tape_.tensor_at(s).resident;
     return new_cell(counted ? 0 : state_[s].size, true, category_of_gradient(o.in[k]));
   }
   /// One more gradient for a tensor. A second one is added into the first where nobody else refers to that and it is no

@@ -42,18 +42,23 @@ struct gradient_cell {
   category of = category::temporaries;
 };
 
-/// A tensor's state during a walk: of its storage (size to category) and of the tensor itself (pending to gradient).
+/// Who needs a storage, and what it is for.
+struct storage_use {
+  int saves = 0;  // operations and checkpoints that keep it for backward
+  int last_reader = 0;
+  bool alive = false;
+  category of = category::temporaries;
+};
+
+/// A tensor's state during a walk: of its storage (size to next_to_die) and of the tensor itself.
 struct tensor_state {
   std::int64_t size = 0;
   std::int64_t runs = 1;  // how many of it there are for somebody outside its own segment
-  int saves = 0;          // operations and checkpoints that keep the storage for backward
-  int last_reader = 0;
-  int next_to_die = 0;  // the chain of storages with the same last reader
-  bool alive = false;
+  storage_use use{};
+  int next_to_die = 0;        // the chain of storages with the same last reader
   bool has_gradient = false;  // .grad exists
-  category of = category::temporaries;
-  int pending = 0;   // gradients that are still to come
-  int gradient = 0;  // its cell; 0 for none
+  int pending = 0;            // gradients that are still to come
+  int gradient = 0;           // its cell; 0 for none
 };
 
 /// The bookkeeping of a walk: which storages live, how many bytes that is, and the worst point seen.
@@ -108,24 +113,24 @@ class walk_state {
     top_ = live_, top_.add(category::temporaries, workspace), top_name_ = name;
   }
   constexpr void start_watching() { top_ = live_, top_name_ = ""; }
-  constexpr void allocate(int s, bool saving) {
+  constexpr void allocate(int s) {
+    storage_use& x = state_[s].use;
     tensor const& t = tape_.tensor_at(s);
-    tensor_state& x = state_[s];
-    bool const chained = here_ != nullptr && here_->out && s == storage(here_->out);
-    if (t.cast_of != 0)
-      x.of = category::weights;
-    else if (chained)
-      x.of = state_[storage(here_->in)].of;  // so that each run frees what the run before it made
-    else
-      x.of = t.saved && saving ? category::activations : category::temporaries;
-    x.alive = true, live_.add(x.of, x.size);
+    x.of = t.cast_of != 0 ? category::weights : t.held ? category::activations : category::temporaries;
+    x.alive = true, live_.add(x.of, state_[s].size);
   }
-  constexpr void free(int s) {
-    bool const own = here_ != nullptr && s >= here_->first_tensor && s < here_->end_tensor;
-    state_[s].alive = false, live_.add(state_[s].of, -state_[s].size * (own ? 1 : state_[s].runs));
+  constexpr void free(int s) { state_[s].use.alive = false, live_.add(state_[s].use.of, -counted_size(s)); }
+  /// One more operation or checkpoint keeps a storage for backward: an activation from now on. One fewer.
+  constexpr void save(int s) {
+    if (++state_[s].use.saves == 1) move(s, category::temporaries, category::activations);
+  }
+  constexpr void unsave(int s) {
+    if (--state_[s].use.saves != 0) return;
+    drop_unless_needed(s, nobody_ - 1);
+    move(s, category::activations, category::temporaries);
   }
   constexpr void drop_unless_needed(int s, int now) {
-    if (state_[s].alive && state_[s].saves == 0 && state_[s].last_reader <= now) free(s);
+    if (state_[s].use.alive && state_[s].use.saves == 0 && state_[s].use.last_reader <= now) free(s);
   }
   /// Runs `pass` once for `times` runs that all do the same: what it leaves is multiplied, and its worst point is that
   /// of the first run or of the last.
@@ -155,12 +160,21 @@ class walk_state {
   segment const* here_ = nullptr;  // the segment that is being walked
 
  private:
+  [[nodiscard]] constexpr std::int64_t counted_size(int s) const {
+    bool const own = here_ != nullptr && s >= here_->first_tensor && s < here_->end_tensor;
+    return state_[s].size * (own ? 1 : state_[s].runs);
+  }
+  constexpr void move(int s, category from, category to) {
+    storage_use& x = state_[s].use;
+    if (!x.alive || x.of != from || tape_.tensor_at(s).held) return;
+    live_.add(from, -counted_size(s)), live_.add(to, counted_size(s)), x.of = to;
+  }
   constexpr std::uint64_t enter(int i) {
     tensor const& t = tape_.tensor_at(i);
     tensor_state& s = state_[i];
     s.size = rounded(gpumem::storage(t.type, elements(t)));
     if (t.storage == i) {
-      s.last_reader = t.held ? nobody_ : t.last_reader;
+      s.use.last_reader = t.held ? nobody_ : t.last_reader;
       if (t.resident)
         live_.add(t.parameter ? category::weights : category::activations, s.size * s.runs);
       else if (!t.held)
