@@ -91,8 +91,10 @@ class tape {
       if (!at(o.in[k]).needs_gradient) o.how[k] = gradient::none;
       if (o.how[k] != gradient::none) flows = true, ++tensors_[o.in[k].id].consumers;
     }
-    if (!flows)
-      for (ref& s : o.saved) s = {};
+    for (ref& s : o.saved) {
+      if (!flows) s = {};
+      if (s && at(s).storage >= open_tensor_) tensors_[at(s).storage].saved_in_segment = true;
+    }
     for (ref r : o.out)
       if (r) tensors_[r.id].needs_gradient = flows;
     o.first_tensor = claimed_ + 1, o.end_tensor = tensor_count_ + 1, claimed_ = tensor_count_;
