@@ -121,7 +121,7 @@ constexpr ref record_block(operations& ops, encoder_classifier const& m, workloa
 
 /// The first token of each sequence through the head (BertPooler, RobertaClassificationHead, DistilBERT's two layers).
 constexpr ref record_head(operations& ops, encoder_classifier const& m, workload const& load, ref x) {
-  bool const flat = true;
+  const bool flat = true;
   const std::int64_t features = load.micro_batch * m.hidden;
   ref first = ops.slice(x, features);
   if (m.head == classifier_head::roberta) first = ops.dropout(first, m.head_dropout);

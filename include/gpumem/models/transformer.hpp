@@ -55,7 +55,7 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
     k = ops.rotary(k, c.cosine, c.sine);
     ops.recording.until_here(old_q), ops.recording.until_here(old_k);  // arguments of one call for both
   }
-  bool const llama_like = m.norm != norm::layer_norm;
+  const bool llama_like = m.norm != norm::layer_norm;
   const ref mixed = ops.attention(q, k, v,
                                   {.batch = c.load.micro_batch,
                                    .sequence = c.load.sequence,
@@ -100,7 +100,7 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
 
 /// One block: attention and MLP, each behind a norm and added to the residual stream.
 constexpr ref record_block(operations& ops, block_context const& c, ref x) {
-  bool const after = c.model.block == block_order::sandwich_norm;
+  const bool after = c.model.block == block_order::sandwich_norm;
   const ref normed = norm_of(ops, c.model, x);
   ref attended = record_attention(ops, c, normed);
   if (c.model.block == block_order::parallel) {

@@ -75,7 +75,7 @@ class attention_operations : public norm_operations {
     const ref q = to_half(query), k = to_half(key), v = to_half(value);
     const ref y = recording.make(elements(q), type(q));
     const ref statistics = recording.make(a.batch * a.heads * a.sequence, dtype::fp32);
-    auto const rows = static_cast<std::uint64_t>(a.batch * a.heads) * round_up(a.sequence, 128);
+    const auto rows = static_cast<std::uint64_t>(a.batch * a.heads) * round_up(a.sequence, 128);
     bytes workspace =
         storage(dtype::fp32, rows) + storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
     if (a.kv_heads != a.heads) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;

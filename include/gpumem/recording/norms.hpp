@@ -66,7 +66,7 @@ class norm_operations : public contraction_operations {
   }
   constexpr ref times_weight(ref x, ref weight, std::int64_t width) {
     const ref y = recording.make(elements(x), promote(type(x), type(weight)));
-    bool const trained = recording.at(weight).needs_gradient;
+    const bool trained = recording.at(weight).needs_gradient;
     const bytes product = storage(type(y), static_cast<std::uint64_t>(elements(y)));
     recording.record({.name = "times weight",
                       .in = {x, weight},
@@ -80,7 +80,7 @@ class norm_operations : public contraction_operations {
   /// fp32 row a multiprocessor (Liger-Kernel 0.4, rms_norm.py).
   constexpr ref fused_rms_norm(ref x, std::int64_t width, ref weight) {
     const ref y = recording.make(elements(x), type(x)), statistic = recording.make(elements(x) / width, dtype::fp32);
-    auto const partial_rows = static_cast<std::uint64_t>(how.runtime.multiprocessors);
+    const auto partial_rows = static_cast<std::uint64_t>(how.runtime.multiprocessors);
     recording.record({.name = "fused rms norm",
                       .in = {x, weight},
                       .how = {gradient::fresh, gradient::fresh},

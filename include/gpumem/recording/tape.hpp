@@ -93,7 +93,7 @@ class tape {
     }
     for (ref& s : o.saved) {
       if (!flows) s = {};
-      bool const by_operation = o.recompute != recompute::keeps_input;
+      const bool by_operation = o.recompute != recompute::keeps_input;
       if (s && by_operation && at(s).storage >= open_tensor_) tensors_[at(s).storage].saved_in_segment = true;
     }
     if (recomputing_) o.recompute = recompute::again;
@@ -179,10 +179,10 @@ class tape {
   constexpr void hold_what_the_body_shares(segment const& s) {
     for (int i = s.first; i < s.end; ++i) {
       for (ref r : operations_[i].in) {
-        bool const own = !r || r.id >= s.first_tensor || !at(r).parameter || !at(r).needs_gradient;
+        const bool own = !r || r.id >= s.first_tensor || !at(r).parameter || !at(r).needs_gradient;
         require_rule(own || s.runs() == 1, "tensor", r.id,
                      "is a parameter from outside a repeated block, which cannot be trained in it");
-        bool const again = s.checkpointed || operations_[i].recompute == recompute::again;
+        const bool again = s.checkpointed || operations_[i].recompute == recompute::again;
         if (is_shared(s, r)) share(at(r).storage, again);
       }
       for (ref r : operations_[i].saved)
@@ -190,7 +190,7 @@ class tape {
     }
   }
   constexpr bool is_shared(segment const& s, ref r) const {
-    int const of = at(r).storage;
+    const int of = at(r).storage;
     return r && of < s.first_tensor && of != at(s.in).storage && !tensors_[of].resident;
   }
   constexpr void share(int storage, bool needed_in_backward) {

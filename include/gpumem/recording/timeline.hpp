@@ -66,7 +66,7 @@ class walker : walk_backward {
     here_ = nullptr;
   }
   constexpr void walk_backward_from(ref loss) {
-    int const root = seed(loss);
+    const int root = seed(loss);
     for (int i = tape_.segments() - 1; i >= 0; --i) {
       segment const& s = tape_.segment_at(i);
       here_ = &s;

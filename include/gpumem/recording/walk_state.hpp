@@ -28,7 +28,7 @@ struct live_bytes {
     total += b.total * times;
   }
   [[nodiscard]] constexpr memory as_memory() const {
-    auto const get = [&](category c) { return bytes{static_cast<std::uint64_t>(of[static_cast<int>(c)])}; };
+    const auto get = [&](category c) { return bytes{static_cast<std::uint64_t>(of[static_cast<int>(c)])}; };
     return {get(category::weights),     get(category::gradients),   get(category::optimizer_states),
             get(category::activations), get(category::temporaries), get(category::overhead)};
   }
@@ -161,7 +161,7 @@ class walk_state {
 
  private:
   [[nodiscard]] constexpr std::int64_t counted_size(int s) const {
-    bool const own = here_ != nullptr && s >= here_->first_tensor && s < here_->end_tensor;
+    const bool own = here_ != nullptr && s >= here_->first_tensor && s < here_->end_tensor;
     return state_[s].size * (own ? 1 : state_[s].runs);
   }
   constexpr void move(int s, category from, category to) {
