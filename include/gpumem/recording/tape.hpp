@@ -208,7 +208,7 @@ class tape {
 };
 
 /// A tape with room for a number of operations and tensors; a full one is an error that says so.
-template <int Operations = 144, int Tensors = 224>
+template <int Operations = 256, int Tensors = 304>
 class tape_with_room : public tape {
  public:
   constexpr tape_with_room() : tape(tensors_, Tensors + 1, operations_, Operations + 1) {}
