@@ -33,12 +33,12 @@ struct tensor {
   bool needs_gradient = false;
   bool resident = false;  // there before the step and after it
   bool saved = false;     // an operation or a checkpoint keeps its storage for backward
-  bool cast_of_parameter = false;
   bool held = false;      // the program refers to it until backward is over
   std::int64_t rows = 1;  // of a parameter's shape
   int storage = 0;        // whose bytes it shares: its own number or that of the tensor it is a view of
   int last_reader = 0;    // the last operation that reads the storage in forward
   int consumers = 0;      // inputs that send it a gradient
+  int cast_of = 0;        // the parameter that it is a copy of under autocast; 0 for none
 };
 
 /// One operation as the framework's autograd sees it. `out` are the outputs through which a gradient comes back;

@@ -60,7 +60,17 @@ class tape {
     tensors_[r.id].resident = true;
     return r;
   }
-  constexpr void mark_cast_of_parameter(ref r) { tensors_[r.id].cast_of_parameter = true; }
+  /// autocast's cache: marks a cast of a parameter; finds the one made earlier; lets all go with the last operation.
+  constexpr void mark_cast(ref cast, ref of) { tensors_[cast.id].cast_of = of.id; }
+  [[nodiscard]] constexpr ref find_cast(ref of) const {
+    for (int i = tensor_count_; i > 0; --i)
+      if (tensors_[i].cast_of == of.id) return {i};
+    return {};
+  }
+  constexpr void casts_until_here() {
+    for (int i = 1; i <= tensor_count_; ++i)
+      if (tensors_[i].cast_of != 0) until_here({i});
+  }
 
   /// The program refers to a tensor until here: after the last recorded operation it may go.
   constexpr void until_here(ref r) {
@@ -117,7 +127,10 @@ class tape {
     return out;
   }
   /// From here on operations belong to the loss: the head's projection comes next.
-  constexpr void enter_loss() { close_segment(), phase_ = phase::loss; }
+  constexpr void enter_loss() {
+    close_segment();
+    phase_ = phase::loss;
+  }
   /// Ends the recording; the walk needs it closed.
   constexpr void close_segment() {
     if (operation_count_ < open_operation_) return;
@@ -146,13 +159,23 @@ class tape {
         operation_capacity_(operation_capacity) {}
 
  private:
-  // What a repeated body reads from outside (rotary tables, masks) is freed by no single run: it stays for backward.
+  // What a repeated body reads from outside (rotary tables, masks) is freed by no single run: it stays for backward
+  // where backward needs it, else until the repeat is over.
   constexpr void hold_what_the_body_shares(segment const& s) {
-    for (int i = s.first; i < s.end; ++i)
-      for (ref r : operations_[i].in) {
-        int const of = at(r).storage;
-        if (r && of < s.first_tensor && of != at(s.in).storage && !tensors_[of].resident) tensors_[of].held = true;
-      }
+    for (int i = s.first; i < s.end; ++i) {
+      for (ref r : operations_[i].in)
+        if (is_shared(s, r)) share(at(r).storage, s.checkpointed);
+      for (ref r : operations_[i].saved)
+        if (is_shared(s, r)) share(at(r).storage, true);
+    }
+  }
+  constexpr bool is_shared(segment const& s, ref r) const {
+    int const of = at(r).storage;
+    return r && of < s.first_tensor && of != at(s.in).storage && !tensors_[of].resident;
+  }
+  constexpr void share(int storage, bool needed_in_backward) {
+    tensors_[storage].last_reader = operation_count_ + 1;
+    tensors_[storage].held = tensors_[storage].held || needed_in_backward;
   }
 
   tensor* tensors_;

@@ -126,7 +126,7 @@ class walker {
     tensor const& t = tape_.tensor_at(s);
     tensor_state& x = state_[s];
     bool const boundary = here_ != nullptr && here_->out && s == storage(here_->out);
-    x.of = t.cast_of_parameter ? category::weights
+    x.of = t.cast_of != 0      ? category::weights
            : boundary          ? state_[storage(here_->in)].of  // so that each run frees what the run before it made
            : t.saved && saving ? category::activations
                                : category::temporaries;

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <gpumem/breakdown.hpp>
+#include <gpumem/models/model.hpp>
+#include <gpumem/recording/timeline.hpp>
+
+#include <cstdint>
+
+namespace gpumem {
+namespace detail {
+
+/// The bytes that go with the parameters of a tape and do not depend on the walk.
+struct parameter_sums {
+  std::uint64_t elements = 0;
+  bytes masters{}, states{}, list{}, largest{};  // list: one tensor for each trained parameter, in the master's dtype
+};
+
+constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
+  auto const rounded = [&](dtype type, std::uint64_t n) {
+    const bytes b = storage(type, n);
+    return b.value < p.runtime.unseen_below ? bytes{} : align_up(b, p.runtime.granule);
+  };
+  parameter_sums sums;
+  for (int i = 1; i <= t.tensors(); ++i) {
+    tensor const& x = t.tensor_at(i);
+    if (!x.parameter) continue;
+    auto const n = static_cast<std::uint64_t>(x.elements), times = static_cast<std::uint64_t>(t.times(i));
+    sums.elements = checked_add(sums.elements, checked_multiply(n, times));
+    const bytes updated = rounded(p.precision.master, n);
+    if (p.precision.separate_master) sums.masters += updated * times;
+    if (!x.needs_gradient) continue;
+    sums.list += updated * times;
+    if (updated > sums.largest) sums.largest = updated;
+    const parameter as_updated{
+        .rows = x.rows, .columns = x.elements / x.rows, .type = p.precision.master, .role = x.role};
+    for (state const& s : p.optimizer.states(as_updated)) sums.states += rounded(s.type, s.elements) * times;
+  }
+  if (p.optimizer.trains) sums.states += p.optimizer.shared;
+  return sums;
+}
+
+/// What one run of a repeated block saves: every storage once, in bytes before rounding; the block's input where the
+/// block saves it. Not parameters, their casts, tensors from outside the block, single numbers.
+constexpr bytes saved_by(tape const& t, segment const& s) {
+  bytes sum;
+  for (int id = 1; id < s.end_tensor; ++id) {
+    tensor const& x = t.tensor_at(id);
+    bool const input = id == t.at(s.in).storage;
+    if (x.storage != id || x.resident || x.cast_of != 0 || x.elements == 1 || (id < s.first_tensor && !input)) continue;
+    bool saved = false;
+    for (int i = s.first; i < s.end && !saved; ++i)
+      for (ref r : t.operation_at(i).saved) saved = saved || (r && t.at(r).storage == id);
+    if (saved) sum += storage(x.type, static_cast<std::uint64_t>(x.elements));
+  }
+  return sum;
+}
+
+constexpr bytes largest_block(tape const& t) {
+  bytes most;
+  for (int i = 0; i < t.segments(); ++i) {
+    if (!t.segment_at(i).out) continue;
+    const bytes saved = saved_by(t, t.segment_at(i));
+    if (saved > most) most = saved;
+  }
+  return most;
+}
+
+constexpr bytes step_bytes(plan const& p, parameter_sums const& sums) {
+  switch (p.optimizer.step) {
+    case step_temporaries::none: return {};
+    case step_temporaries::foreach_list: return sums.list * p.runtime.foreach_lists;
+    case step_temporaries::two_tensors: return sums.largest * 2;
+  }
+  return {};
+}
+
+constexpr thumb_sum thumb(plan const& p, std::uint64_t parameters, bytes activations) {
+  const parameter_bytes each = rule_of_thumb(p);
+  thumb_sum sum{.bytes_per_parameter = each.total(),
+                .weights = bytes{each.weights} * parameters,
+                .gradients = bytes{each.gradients} * parameters,
+                .optimizer_states = bytes{each.optimizer_states} * parameters,
+                .activations = activations};
+  sum.total = sum.weights + sum.gradients + sum.optimizer_states + sum.activations;
+  return sum;
+}
+
+}  // namespace detail
+
+/// The memory of one training step over a recording whose value is `loss`: the walk, and the optimizer's step after it.
+template <int Operations, int Tensors>
+constexpr breakdown step_memory(tape_with_room<Operations, Tensors> const& recording, ref loss, workload const& load,
+                                plan const& p) {
+  const detail::parameter_sums sums = detail::sum_parameters(recording, p);
+  // One cuBLAS workspace for each thread that has run a matmul: the main thread, and autograd's where there is a
+  // backward.
+  const bytes workspaces = p.runtime.cublas_workspace * (p.optimizer.trains ? 2 : 1);
+  const walk_options options{
+      .resident = {.weights = sums.masters, .optimizer_states = sums.states, .overhead = workspaces},
+      .gradients = p.precision.gradients,
+      .backward = p.optimizer.trains,
+      .accumulate = load.accumulation > 1};
+  const timeline walked = walk(recording, loss, p.runtime, options);
+
+  moment step = walked.backward_end;
+  step.phase = phase::optimizer_step;
+  step.categories.temporaries += detail::step_bytes(p, sums);
+  step.total = step.categories.total();
+
+  breakdown b{.parameters = sums.elements,
+              .saved_per_layer = detail::largest_block(recording),
+              .rule_of_thumb = detail::thumb(p, sums.elements, walked.forward_end.categories.activations),
+              .timeline = {walked.forward, walked.loss, walked.backward, walked.backward_end, step},
+              .forward_end = walked.forward_end,
+              .peak = walked.forward,
+              .reserve = p.reserve};
+  for (moment const& m : b.timeline)
+    if (m.total > b.peak.total) b.peak = m;
+  return b;
+}
+
+/// The memory of one training step of a model: records it, walks it, adds what the plan keeps beside it. Refuses wrong
+/// numbers with the field's name: as a compile error, or at run time by throwing gpumem::error.
+template <model M>
+constexpr breakdown estimate(M const& m, workload const& load, plan const& p = {}) {
+  check(m, load);
+  tape_with_room<> recording;
+  operations ops{recording, p};
+  const ref loss = record(ops, m, load);
+  ops.finish(loss);
+  return step_memory(recording, loss, load, p);
+}
+
+}  // namespace gpumem

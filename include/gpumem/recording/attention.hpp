@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <gpumem/recording/norms.hpp>
+
+#include <cstdint>
+
+namespace gpumem {
+
+/// The numbers of an attention layer's core, and what the eager form does between its two products.
+struct attention_shape {
+  std::int64_t batch = 1, sequence = 1, heads = 1, kv_heads = 1, head_dim = 1;
+  bool dropout = false;
+  bool softmax_in_fp32 = false;  // the module asks for it (Llama), autocast or not
+  ref mask{};                    // added to the scores where there is one; else a causal buffer replaces scores
+
+  [[nodiscard]] constexpr std::int64_t query_elements() const { return batch * sequence * heads * head_dim; }
+};
+
+/// Rotary embedding, attention and the gated MLP's activation.
+class attention_operations : public norm_operations {
+ public:
+  using norm_operations::norm_operations;
+
+  /// x * cos + rotate_half(x) * sin, as Hugging Face writes it: six operations.
+  constexpr ref rotary(ref x, ref cosine, ref sine) {
+    const ref straight = mul(x, cosine);
+    const ref first = slice(x, elements(x) / 2), second = slice(x, elements(x) / 2);
+    const ref negated = unary("neg", second, type(x), gradient::fresh), turned = recording.make(elements(x), type(x));
+    recording.record({.name = "cat", .in = {negated, first}, .how = {gradient::view, gradient::view}, .out = {turned}});
+    const ref crosswise = mul(turned, sine);
+    return add(straight, crosswise);
+  }
+  /// Views of one fused projection; backward concatenates their gradients.
+  constexpr void split(ref x, ref& a, ref& b, ref& c, std::int64_t a_elements, std::int64_t bc_elements) {
+    a = recording.view(x, a_elements), b = recording.view(x, bc_elements), c = recording.view(x, bc_elements);
+    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b, c}});
+  }
+  constexpr void split(ref x, ref& a, ref& b) {
+    a = recording.view(x, elements(x) / 2), b = recording.view(x, elements(x) / 2);
+    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b}});
+  }
+  /// softmax(q k^T) v with the plan's attention; the result is laid out as the output projection reads it.
+  constexpr ref attention(ref q, ref k, ref v, attention_shape const& a) {
+    return how.attention == attention_kind::flash ? flash_attention(q, k, v, a) : eager_attention(q, k, v, a);
+  }
+  /// silu(gate) * up: two operations, or one kernel that writes both gradients over what it saved (Liger).
+  constexpr ref silu_mul(ref gate, ref up) {
+    if (how.kernels == kernel_kind::eager) {
+      const ref activated = silu(gate);
+      return mul(activated, up);
+    }
+    const ref y = recording.make(elements(gate), type(gate));
+    recording.record({.name = "fused silu mul",
+                      .in = {gate, up},
+                      .how = {gradient::saved, gradient::saved},
+                      .out = {y},
+                      .saved = {gate, up}});
+    return y;
+  }
+
+ private:
+  /// FlashAttention 2: saves q, k, v, out and one fp32 statistic a row and head. Backward holds an fp32 copy of dq and
+  /// a row sum, both rounded, and dk and dv for every query head where heads are shared (flash_api.cpp, mha_bwd).
+  constexpr ref flash_attention(ref query, ref key, ref value, attention_shape const& a) {
+    const ref q = to_half(query), k = to_half(key), v = to_half(value);
+    const ref y = recording.make(elements(q), type(q));
+    const ref statistics = recording.make(a.batch * a.heads * a.sequence, dtype::fp32);
+    auto const rows = static_cast<std::uint64_t>(a.batch * a.heads) * round_up(a.sequence, 128);
+    bytes workspace =
+        storage(dtype::fp32, rows) + storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
+    if (a.kv_heads != a.heads) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
+    recording.record({.name = "flash attention",
+                      .in = {q, k, v},
+                      .how = {gradient::fresh, gradient::fresh, gradient::fresh},
+                      .out = {y},
+                      .saved = {q, k, v, y, statistics},
+                      .workspace_backward = workspace});
+    return y;
+  }
+  /// Hugging Face's eager attention: two batched products with the scores between them.
+  constexpr ref eager_attention(ref query, ref key, ref value, attention_shape const& a) {
+    const ref q = copy_to_half(query), k = all_heads(key, a), v = all_heads(value, a);
+    const std::int64_t scores = checked(checked(a.batch * a.heads, a.sequence), a.sequence);
+    ref p = matmul(q, k, scores);
+    p = scale(p);
+    p = a.mask ? add_constant(p, a.mask) : scale(p);
+    const ref input = to_fp32(p), probabilities = softmax(input, a.softmax_in_fp32 ? dtype::fp32 : type(input));
+    recording.until_here(p);
+    p = cast(probabilities, type(v));
+    p = dropout(p, a.dropout);
+    const ref mixed = matmul(p, v, a.query_elements());
+    // The gradient comes transposed, so that reshaping it is a copy.
+    return copy(alias("heads", mixed, elements(mixed), gradient::fresh));
+  }
+  constexpr ref softmax(ref x, dtype out) {
+    const ref y = recording.make(elements(x), out);
+    recording.record({.name = "softmax", .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {y}});
+    return y;
+  }
+  constexpr ref copy_to_half(ref x) {
+    const ref half = to_half(x);
+    return copy(half);
+  }
+  /// Keys or values as the product wants them: a copy, which repeating heads is already; one shared head of one
+  /// sequence stays a view.
+  constexpr ref all_heads(ref x, attention_shape const& a) {
+    if (a.kv_heads == a.heads) return copy_to_half(x);
+    const ref half = to_half(x);
+    if (a.kv_heads == 1 && a.batch == 1) return alias("expand", half, a.query_elements(), gradient::fresh);
+    return repeat_elements(half, a.query_elements());
+  }
+  static constexpr std::uint64_t round_up(std::int64_t n, std::uint64_t to) {
+    return divide_up(static_cast<std::uint64_t>(n), to) * to;
+  }
+};
+
+}  // namespace gpumem

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: MIT
+#pragma once
+#include <gpumem/recording/contractions.hpp>
+
+#include <cstdint>
+
+namespace gpumem {
+
+/// Norms over the last dimension, `width` wide, each with parameters of its own.
+class norm_operations : public contraction_operations {
+ public:
+  using contraction_operations::contraction_operations;
+
+  /// PyTorch's LayerNorm, one kernel: saves its input and two fp32 statistics a row; autocast runs it in fp32.
+  constexpr ref layer_norm(ref x, std::int64_t width) {
+    const ref weight = parameter(1, width, role::norm), bias = parameter(1, width, role::norm);
+    const ref input = to_fp32(x), y = recording.make(elements(x), type(input));
+    const ref statistics = recording.make(2 * (elements(x) / width), dtype::fp32);
+    recording.record({.name = "layer norm",
+                      .in = {input, weight, bias},
+                      .how = {gradient::fresh, gradient::fresh, gradient::fresh},
+                      .out = {y},
+                      .saved = {input, statistics}});
+    if (input != x) recording.until_here(x);
+    return y;
+  }
+  constexpr ref rms_norm(ref x, std::int64_t width) {
+    const ref weight = parameter(1, width, role::norm);
+    return how.kernels == kernel_kind::fused ? fused_rms_norm(x, width, weight) : eager_rms_norm(x, width, weight);
+  }
+
+ private:
+  /// Hugging Face's LlamaRMSNorm: to fp32, pow, mean, rsqrt, times, back, times the weight. Backward needs the full
+  /// product before each row sum.
+  constexpr ref eager_rms_norm(ref x, std::int64_t width, ref weight) {
+    const std::int64_t rows = elements(x) / width;
+    const bytes full = storage(dtype::fp32, static_cast<std::uint64_t>(elements(x)));
+    const ref wide = cast(x, dtype::fp32);
+    const ref square = unary("pow", wide, dtype::fp32, gradient::fresh, wide, full * 2);
+    const ref mean = recording.make(rows, dtype::fp32);
+    recording.record({.name = "mean", .in = {square}, .how = {gradient::fresh}, .out = {mean}});
+    const ref inverse_root = saving_result("rsqrt", mean, dtype::fp32),
+              normalized = recording.make(elements(x), dtype::fp32);
+    recording.record({.name = "mul",
+                      .in = {wide, inverse_root},
+                      .how = {gradient::fresh, gradient::fresh},
+                      .out = {normalized},
+                      .saved = {wide, inverse_root},
+                      .workspace_backward = full});
+    const ref back = cast(normalized, type(x));
+    const ref y = recording.make(elements(x), promote(type(back), type(weight)));
+    bool const trained = recording.at(weight).needs_gradient;
+    const bytes product = storage(type(y), static_cast<std::uint64_t>(elements(y)));
+    recording.record({.name = "times weight",
+                      .in = {back, weight},
+                      .how = {gradient::fresh, gradient::fresh},
+                      .out = {y},
+                      .saved = {trained ? back : ref{}, weight},
+                      .workspace_backward = trained ? product + column_sum(rows, width) : bytes{}});
+    recording.until_here(normalized);  // a local of the module
+    return y;
+  }
+  /// One kernel (Liger, Apex): saves its input and one fp32 statistic a row; backward sums the weight's gradient in one
+  /// fp32 row a multiprocessor (Liger-Kernel 0.4, rms_norm.py).
+  constexpr ref fused_rms_norm(ref x, std::int64_t width, ref weight) {
+    const ref y = recording.make(elements(x), type(x)), statistic = recording.make(elements(x) / width, dtype::fp32);
+    auto const partial_rows = static_cast<std::uint64_t>(how.runtime.multiprocessors);
+    recording.record({.name = "fused rms norm",
+                      .in = {x, weight},
+                      .how = {gradient::fresh, gradient::fresh},
+                      .out = {y},
+                      .saved = {x, statistic},
+                      .workspace_backward = storage(dtype::fp32, static_cast<std::uint64_t>(width)) * partial_rows});
+    return y;
+  }
+};
+
+}  // namespace gpumem
