@@ -2,6 +2,8 @@
 #include <gpumem/models/encoder.hpp>
 #include <gpumem/models/encoder_decoder.hpp>
 #include <gpumem/models/latent_decoder.hpp>
+#include <gpumem/models/parameter_count.hpp>
+#include <gpumem/models/transformer.hpp>
 
 #include "catch.hpp"
 
@@ -60,6 +62,12 @@ TEST_CASE("counted models give the published numbers of parameters while the tes
   STATIC_REQUIRE(count_parameters(mixtral).total() == 46702792704);
   STATIC_REQUIRE(count_parameters(deepseek_v3).total() == 671026419200);
   STATIC_REQUIRE(count_parameters(qwen3_0_6b).total() == 596049920);
+}
+
+TEST_CASE("recorded models are counted from their recording") {
+  constexpr transformer gpt2{.layers = 12, .hidden = 768, .heads = 12, .vocabulary = 50257, .positions = 1024};
+  STATIC_REQUIRE(count_parameters(gpt2).total() == 124439808);
+  STATIC_REQUIRE(count_parameters(gpt2).embeddings == (50257 + 1024) * 768);
 }
 
 TEST_CASE("a head of its own adds exactly one table") {

@@ -54,41 +54,4 @@ class parameter_listing {
   tape& tape_;
 };
 
-/// The elements of a tape's parameters by role. A tied table is declared once and counts once.
-struct parameter_count {
-  std::uint64_t embeddings = 0, weights = 0, biases = 0, norms = 0;
-
-  [[nodiscard]] constexpr std::uint64_t total() const {
-    return checked_add(checked_add(embeddings, weights), checked_add(biases, norms));
-  }
-  friend constexpr bool operator==(parameter_count const&, parameter_count const&) = default;
-};
-
-/// Sums the parameters on a tape, repeated stretches as often as they run.
-constexpr parameter_count count_parameters(tape const& t) {
-  parameter_count n;
-  for (int id = 1; id <= t.tensors(); ++id) {
-    tensor const& p = t.tensor_at(id);
-    if (!p.parameter) continue;
-    const std::uint64_t elements =
-        checked_multiply(static_cast<std::uint64_t>(p.elements), static_cast<std::uint64_t>(t.times(id)));
-    std::uint64_t& of = p.role == role::embedding ? n.embeddings
-                        : p.role == role::bias    ? n.biases
-                        : p.role == role::norm    ? n.norms
-                                                  : n.weights;
-    of = checked_add(of, elements);
-  }
-  return n;
-}
-
-/// The parameters of a model from its one listing. The static type is the proof that the model is only counted: there
-/// is no second formula beside `record_parameters`.
-template <counted_model M>
-constexpr parameter_count count_parameters(M const& model) {
-  check(model);
-  tape_with_room<24, 80> t;
-  record_parameters(t, model);
-  return count_parameters(static_cast<tape const&>(t));
-}
-
 }  // namespace gpumem
