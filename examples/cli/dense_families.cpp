@@ -141,8 +141,8 @@ described_model describe_qwen3(config_object const& c) {
             .hidden = c.required({"hidden_size"}),
             .vocabulary = c.required({"vocab_size"}),
             .feed_forward = c.required({"intermediate_size"})};
-  m.attention =
-      attention_of(read_heads(c, m.hidden, {.kv_heads = 32, .head_dim = 128}), c.flag("attention_bias", false));
+  m.attention = attention_of(read_heads(c, m.hidden, {.kv_heads = 32, .head_dim = 128, .null_kv_is_heads = true}),
+                             c.flag("attention_bias", false));
   m.attention.norms = query_key_norm::shared_by_heads;
   m.tied_head = c.flag("tie_word_embeddings", false);
   return described(m, c.number({"max_position_embeddings"}, 32768));

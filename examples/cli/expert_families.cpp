@@ -45,7 +45,7 @@ expert_layers read_qwen_experts(config_object const& c, std::int64_t layers) {
 
 described_model describe_mixtral(config_object const& c) {
   expert_decoder m = read_sizes(c);
-  m.attention = attention_of(read_heads(c, m.hidden, {.kv_heads = 8}), false, false);
+  m.attention = attention_of(read_heads(c, m.hidden, {.kv_heads = 8, .null_kv_is_heads = true}), false, false);
   m.mlp = {.experts = c.required({"num_local_experts", "num_experts"}),
            .expert_width = c.required({"intermediate_size"})};
   return described(m, c.number({"max_position_embeddings"}, 131072));
@@ -72,7 +72,8 @@ described_model describe_qwen3_moe(config_object const& c) {
 described_model describe_gpt_oss(config_object const& c) {
   expert_decoder m = read_sizes(c);
   bool const bias = c.flag("attention_bias", true);
-  m.attention = attention_of(read_heads(c, m.hidden, {.kv_heads = 8, .head_dim = 64}), bias, bias);
+  m.attention =
+      attention_of(read_heads(c, m.hidden, {.kv_heads = 8, .head_dim = 64, .null_kv_is_heads = true}), bias, bias);
   m.attention.sinks = true;
   m.mlp = {.experts = c.required({"num_local_experts", "num_experts"}),
            .expert_width = c.required({"intermediate_size"}),

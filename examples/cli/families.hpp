@@ -11,8 +11,10 @@ struct head_numbers {
 };
 
 /// What a class assumes about heads where a config says nothing: 0 stands for "as many as heads" and "hidden / heads".
+/// null means absent, but for key-value heads some classes define it as "as many as heads" whatever the default is.
 struct head_defaults {
   std::int64_t heads = 0, kv_heads = 0, head_dim = 0;
+  bool null_kv_is_heads = false;
 };
 
 /// Heads, key-value heads and their width, with the rules that hold between them.

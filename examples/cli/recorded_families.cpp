@@ -52,9 +52,9 @@ void require_heads_divide(config_object const& c, std::string_view heads_name, s
 
 head_numbers read_heads(config_object const& c, std::int64_t hidden, head_defaults const& defaults) {
   head_numbers h{.heads = c.size({"num_attention_heads"}, defaults.heads)};
-  // Absent, the class default counts; an explicit null is "as many as heads" in every class.
-  std::int64_t const kv_default =
-      defaults.kv_heads == 0 || c.is_null("num_key_value_heads") ? h.heads : defaults.kv_heads;
+  bool const as_many_as_heads =
+      defaults.kv_heads == 0 || (defaults.null_kv_is_heads && c.is_null("num_key_value_heads"));
+  std::int64_t const kv_default = as_many_as_heads ? h.heads : defaults.kv_heads;
   h.kv_heads = c.number({"num_key_value_heads"}, kv_default);
   h.head_dim = c.number({"head_dim"}, defaults.head_dim);
   if (h.head_dim == 0 && hidden % h.heads != 0)
@@ -96,13 +96,13 @@ described_model describe_llama(config_object const& c) {
 }
 
 described_model describe_mistral(config_object const& c) {
-  described_model d = llama_like(c, {.kv_heads = 8}, false, 131072);
+  described_model d = llama_like(c, {.kv_heads = 8, .null_kv_is_heads = true}, false, 131072);
   set_activation(d, c.text({"hidden_act"}, "silu"));
   return d;
 }
 
 described_model describe_qwen2(config_object const& c) {
-  described_model d = llama_like(c, {.kv_heads = 32}, false, 32768);
+  described_model d = llama_like(c, {.kv_heads = 32, .null_kv_is_heads = true}, false, 32768);
   std::get<transformer>(d.numbers).qkv_bias = true;
   set_activation(d, c.text({"hidden_act"}, "silu"));
   return d;

@@ -42,16 +42,18 @@ constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
 /// What one run of a repeated block saves: every storage once, in bytes before rounding; the block's input where the
 /// block saves it. Not parameters, their casts, tensors from outside the block, single numbers.
 constexpr bytes saved_by(tape const& t, segment const& s) {
-  bytes sum;
-  for (int id = 1; id < s.end_tensor; ++id) {
+  auto const counted = [&](int id) {
     tensor const& x = t.tensor_at(id);
-    bool const input = id == t.at(s.in).storage;
-    if (x.storage != id || x.resident || x.cast_of != 0 || x.elements == 1 || (id < s.first_tensor && !input)) continue;
-    bool saved = false;
-    for (int i = s.first; i < s.end && !saved; ++i)
-      for (ref r : t.operation_at(i).saved) saved = saved || (r && t.at(r).storage == id);
-    if (saved) sum += storage(x.type, static_cast<std::uint64_t>(x.elements));
-  }
+    return x.resident || x.cast_of != 0 || x.elements == 1 ? bytes{}
+                                                           : storage(x.type, static_cast<std::uint64_t>(x.elements));
+  };
+  bytes sum;
+  for (int id = s.first_tensor; id < s.end_tensor; ++id)
+    if (t.tensor_at(id).storage == id && t.tensor_at(id).saved_in_segment) sum += counted(id);
+  int const input = t.at(s.in).storage;
+  for (int i = s.first; i < s.end; ++i)
+    for (ref r : t.operation_at(i).saved)
+      if (r && t.at(r).storage == input) return sum + counted(input);
   return sum;
 }
 

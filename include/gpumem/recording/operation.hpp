@@ -31,14 +31,14 @@ struct tensor {
   gpumem::role role = gpumem::role::weight;
   bool parameter = false;  // its gradient ends in .grad
   bool needs_gradient = false;
-  bool resident = false;  // there before the step and after it
-  bool saved = false;     // an operation or a checkpoint keeps its storage for backward
-  bool held = false;      // the program refers to it until backward is over
-  std::int64_t rows = 1;  // of a parameter's shape
-  int storage = 0;        // whose bytes it shares: its own number or that of the tensor it is a view of
-  int last_reader = 0;    // the last operation that reads the storage in forward
-  int consumers = 0;      // inputs that send it a gradient
-  int cast_of = 0;        // the parameter that it is a copy of under autocast; 0 for none
+  bool resident = false;          // there before the step and after it
+  bool saved_in_segment = false;  // an operation of the segment that makes it saves its storage
+  bool held = false;              // the program refers to it until backward is over
+  std::int64_t rows = 1;          // of a parameter's shape
+  int storage = 0;                // whose bytes it shares: its own number or that of the tensor it is a view of
+  int last_reader = 0;            // the last operation that reads the storage in forward
+  int consumers = 0;              // inputs that send it a gradient
+  int cast_of = 0;                // the parameter that it is a copy of under autocast; 0 for none
 };
 
 /// One operation as the framework's autograd sees it. `out` are the outputs through which a gradient comes back;

@@ -12,15 +12,17 @@ class operations : public attention_operations {
  public:
   using attention_operations::attention_operations;
 
+  /// Records every block of `blocks` by itself where set: the same memory from a longer tape, which is how tests know
+  /// that a repeat is right.
+  bool unrolled = false;
+
   /// Runs `body` `count` times, one after the other: the model's blocks, checkpointed as the plan says.
   template <class Body>
   constexpr ref blocks(std::int64_t count, ref x, Body const& body) {
-    const std::int64_t every = how.checkpointing.every;
-    if (every == 0 || !how.optimizer.trains) return recording.repeat(count, false, x, body);
-    const std::int64_t groups = count / every, rest = count % every;
-    if (groups != 0) x = recording.repeat_groups(groups, every, true, x, body);
-    if (rest != 0) x = recording.repeat_groups(1, rest, true, x, body);
-    return x;
+    const std::int64_t every = how.optimizer.trains ? how.checkpointing.every : 0;
+    if (every == 0) return groups(count, 1, false, x, body);
+    x = groups(count / every, every, true, x, body);
+    return groups(1, count % every, true, x, body);
   }
   /// log-softmax in fp32 under autocast, and nll: each gradient has the size of the logits.
   constexpr ref cross_entropy(ref logits, ref targets) {
@@ -50,6 +52,19 @@ class operations : public attention_operations {
     recording.until_step_ends(loss);
     recording.casts_until_here();
     recording.close_segment();
+  }
+
+ private:
+  template <class Body>
+  constexpr ref groups(std::int64_t count, std::int64_t size, bool checkpointed, ref x, Body const& body) {
+    if (count == 0 || size == 0) return x;
+    if (!unrolled) return recording.repeat_groups(count, size, checkpointed, x, body);
+    for (std::int64_t g = 0; g < count; ++g)
+      x = recording.repeat(1, checkpointed, x, [&](ref y) {
+        for (std::int64_t i = 0; i < size; ++i) y = body(y);
+        return y;
+      });
+    return x;
   }
 };
 

@@ -93,7 +93,7 @@ class tape {
     }
     for (ref& s : o.saved) {
       if (!flows) s = {};
-      if (s) tensors_[at(s).storage].saved = true;
+      if (s && at(s).storage >= open_tensor_) tensors_[at(s).storage].saved_in_segment = true;
     }
     for (ref r : o.out)
       if (r) tensors_[r.id].needs_gradient = flows;
@@ -122,7 +122,6 @@ class tape {
     close_segment();
     segment& s = segments_[segment_count_ - 1];
     s.count = count, s.group = group, s.checkpointed = checkpointed, s.in = in, s.out = out;
-    if (checkpointed) tensors_[at(in).storage].saved = tensors_[at(out).storage].saved = true;
     hold_what_the_body_shares(s);
     return out;
   }
@@ -163,8 +162,12 @@ class tape {
   // where backward needs it, else until the repeat is over.
   constexpr void hold_what_the_body_shares(segment const& s) {
     for (int i = s.first; i < s.end; ++i) {
-      for (ref r : operations_[i].in)
+      for (ref r : operations_[i].in) {
+        bool const own = !r || r.id >= s.first_tensor || !at(r).parameter || !at(r).needs_gradient;
+        require_rule(own || s.runs() == 1, "tensor", r.id,
+                     "is a parameter from outside a repeated block, which cannot be trained in it");
         if (is_shared(s, r)) share(at(r).storage, s.checkpointed);
+      }
       for (ref r : operations_[i].saved)
         if (is_shared(s, r)) share(at(r).storage, true);
     }
