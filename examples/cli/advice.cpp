@@ -24,11 +24,13 @@ struct change {
 bytes required(transformer const& m, run const& r) { return estimate(m, r.load, r.plan).required(); }
 
 // Divisors of the micro-batch below it, the largest first, so that micro_batch x accumulation stays what it was.
-std::vector<std::int64_t> smaller_micro_batches(std::int64_t micro_batch) {
+std::vector<std::int64_t> smaller_micro_batches(workload const& load) {
   std::vector<std::int64_t> smaller;
-  for (std::int64_t parts = 2; parts <= micro_batch && parts <= 4096; ++parts)
-    if (micro_batch % parts == 0) smaller.push_back(micro_batch / parts);
-  if (micro_batch > 1 && (smaller.empty() || smaller.back() != 1)) smaller.push_back(1);
+  if (load.accumulation > largest_number / load.micro_batch) return smaller;
+  constexpr std::int64_t most_parts = 4096;
+  for (std::int64_t parts = 2; parts <= std::min(load.micro_batch, most_parts); ++parts)
+    if (load.micro_batch % parts == 0) smaller.push_back(load.micro_batch / parts);
+  if (load.micro_batch > most_parts) smaller.push_back(1);
   return smaller;
 }
 
@@ -40,6 +42,17 @@ void with_micro_batch(run& r, std::int64_t smaller) {
 std::string micro_batch_options(run const& r) {
   return "--micro-batch " + std::to_string(r.load.micro_batch) + " --accumulation " +
          std::to_string(r.load.accumulation);
+}
+
+// The smallest device that holds the run as it is.
+std::string holding_device(transformer const& m, run const& r) {
+  named_device const* best = nullptr;
+  for (named_device const& d : device_catalogue)
+    if ((best == nullptr || d.numbers.capacity < best->numbers.capacity) &&
+        required(m, {r.load, on_device(r.plan, d.numbers)}) <= d.numbers.capacity)
+      best = &d;
+  return best == nullptr ? "; no single device of the catalogue holds the run as it is"
+                         : std::string("; ") + best->id + " holds the run as it is";
 }
 
 }  // namespace
@@ -70,7 +83,7 @@ std::vector<std::string> advise(transformer const& m, workload const& load, plan
     try_plan(
         "--precision pure-bf16", [](plan& q) { q.precision = pure<>::numbers; }, true);
   run smallest = given;
-  for (std::int64_t const micro_batch : smaller_micro_batches(load.micro_batch)) {
+  for (std::int64_t const micro_batch : smaller_micro_batches(load)) {
     smallest = given;
     with_micro_batch(smallest, micro_batch);
     if (required(m, smallest) <= capacity) break;
@@ -104,7 +117,7 @@ std::vector<std::string> advise(transformer const& m, workload const& load, plan
     options += c.options + ' ';
   }
   run best = together;
-  for (std::int64_t const micro_batch : smaller_micro_batches(load.micro_batch)) {
+  for (std::int64_t const micro_batch : smaller_micro_batches(load)) {
     if (required(m, best) <= capacity) break;
     best = together;
     with_micro_batch(best, micro_batch);
@@ -113,7 +126,8 @@ std::vector<std::string> advise(transformer const& m, workload const& load, plan
   while (!options.empty() && options.back() == ' ') options.pop_back();
   bytes const least = required(m, best);
   if (options.find(" --") != std::string::npos && least < needed) advice.push_back("together " + line(options, least));
-  if (least > capacity) advice.emplace_back("else a larger device, a shorter sequence or a smaller model");
+  if (least > capacity)
+    advice.push_back("else a shorter sequence, a smaller model or a larger device" + holding_device(m, given));
   return advice;
 }
 

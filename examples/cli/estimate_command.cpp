@@ -81,14 +81,20 @@ void read_device(estimate_request const& request, report& to, plan& p) {
   }
 }
 
-// Blocks whose saved bytes were measured: GPT-2's, and Llama's without biases and autocast.
-bool is_measured(described_model const& d, transformer const& m, plan const& p) {
-  bool const standard_mlp = d.model_type == "gpt2"
-                                ? m.activation == activation::gelu_new || m.activation == activation::gelu
-                                : m.activation == activation::silu && !m.feed_forward_bias;
-  if (d.model_type == "gpt2") return standard_mlp;
-  bool const llama_block = d.model_type == "llama" || d.model_type == "mistral";
-  return llama_block && standard_mlp && !m.qkv_bias && !m.output_bias && !m.attention_dropout && !p.precision.autocast;
+// Whether the block is one whose saved bytes were measured: GPT-2's, and Llama's without biases, dropout and autocast.
+bool is_measured(transformer const& m, plan const& p) {
+  if (m.heads * m.head_width() != m.hidden) return false;
+  transformer const gpt2{}, llama_block = llama(transformer{});
+  bool const no_dropout = !m.attention_dropout && !m.hidden_dropout;
+  auto const has_parts_of = [&m](transformer const& block) {
+    return m.norm == block.norm && m.position == block.position && m.gated == block.gated &&
+           m.fused_qkv == block.fused_qkv && m.fused_gate_up == block.fused_gate_up && m.qkv_bias == block.qkv_bias &&
+           m.output_bias == block.output_bias && m.feed_forward_bias == block.feed_forward_bias;
+  };
+  if (has_parts_of(gpt2))
+    return (m.activation == activation::gelu_new || m.activation == activation::gelu) &&
+           m.attention_dropout == m.hidden_dropout && m.key_value_heads() == m.heads;
+  return has_parts_of(llama_block) && m.activation == activation::silu && no_dropout && !p.precision.autocast;
 }
 
 }  // namespace
@@ -114,7 +120,7 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   r.trains = p.optimizer.trains;
   r.title = model_line(d, r.memory.parameters);
   r.model = model_facts(d);
-  r.basis = is_measured(d, m, p) ? "measured" : "derived";
+  r.basis = is_measured(m, p) ? "measured" : "derived";
   r.workload = {{"micro_batch", std::to_string(load.micro_batch), true},
                 {"sequence", std::to_string(load.sequence), true},
                 {"accumulation", std::to_string(load.accumulation), true}};

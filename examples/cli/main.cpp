@@ -68,7 +68,7 @@ void add_estimate_options(CLI::App& command, estimate_request& to) {
 }
 
 int run(int argc, char** argv) {
-  CLI::App app{"GPU memory of a training run, before it starts"};
+  CLI::App app{"GPU memory of a training run, before it starts", "gpumem"};
   app.set_version_flag("--version", "gpumem " + std::to_string(GPUMEM_VERSION_MAJOR) + '.' +
                                         std::to_string(GPUMEM_VERSION_MINOR) + '.' +
                                         std::to_string(GPUMEM_VERSION_PATCH));

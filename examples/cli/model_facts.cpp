@@ -77,12 +77,19 @@ std::vector<fact> model_facts(described_model const& m) {
 }
 
 std::string model_line(described_model const& m, std::uint64_t parameters) {
-  std::string line = m.model_type + ": ";
   std::vector<fact> facts;
   std::visit(fact_writer{facts}, m.numbers);
+  std::string line = m.model_type + ": ", heads;
   for (fact const& f : facts) {
-    std::string const words = detail::words(f.name);
-    line += (f.name == "layers" ? f.value + ' ' + words : words + ' ' + f.value) + ", ";
+    if (f.name == "heads") heads = f.value;
+    if (f.name == "head_dim" || (f.name == "kv_heads" && f.value == heads)) continue;
+    std::string words = detail::words(f.name);
+    if (f.name.ends_with("layers") || f.name.ends_with("heads")) {
+      if (f.value == "1") words.pop_back();
+      line += f.value + ' ' + words + ", ";
+    } else {
+      line += words + ' ' + f.value + ", ";
+    }
   }
   return line + detail::with_thousands(parameters) + " parameters";
 }

@@ -13,12 +13,6 @@ struct share {
   std::uint64_t elements;
 };
 
-std::string json_list(std::vector<std::string> const& items) {
-  std::string json = "[";
-  for (std::string const& item : items) json += (json.size() > 1 ? ", " : "") + detail::quoted(item);
-  return json + ']';
-}
-
 parameter_count count(std::string const& path, described_model const& m) {
   try {
     return count_parameters(m);
@@ -41,7 +35,8 @@ answer run_parameters(std::string const& config, std::string const& format) {
     std::string json = "{\n  \"parameters\": " + std::to_string(n.total());
     for (share const& s : shares) json += std::string(",\n  \"") + s.name + "\": " + std::to_string(s.elements);
     json += ",\n  \"model\": " + detail::json_object(model_facts(m));
-    json += ",\n  \"not_counted\": " + json_list(m.not_counted) + ",\n  \"notes\": " + json_list(m.notes);
+    json +=
+        ",\n  \"not_counted\": " + detail::json_array(m.not_counted) + ",\n  \"notes\": " + detail::json_array(m.notes);
     return {json + "\n}\n"};
   }
   bool const markdown = format == "markdown";

@@ -108,8 +108,9 @@ inline std::string bar(bytes part, bytes whole, std::size_t width, bool unicode)
 
 inline std::string row(std::string_view name, bytes part, bytes whole, bool unicode, std::string_view mark = "") {
   std::string line = "  " + padded(words(name), 18) + padded(human(part), 13, true) + "  ";
-  line += bar(part, whole, 34, unicode);
-  return line + std::string(mark) + '\n';
+  line += bar(part, whole, 34, unicode) + std::string(mark);
+  while (line.back() == ' ') line.pop_back();
+  return line + '\n';
 }
 
 inline std::string joined(std::vector<fact> const& facts) {
@@ -154,6 +155,12 @@ inline std::string json_object(std::vector<fact> const& facts) {
   for (fact const& f : facts)
     json += (json.size() > 1 ? ", " : "") + quoted(f.name) + ": " + (f.is_number ? f.value : quoted(f.value));
   return json + '}';
+}
+
+inline std::string json_array(std::vector<std::string> const& items) {
+  std::string json = "[";
+  for (std::string const& item : items) json += (json.size() > 1 ? ", " : "") + quoted(item);
+  return json + ']';
 }
 
 inline std::string json_moment(moment const& m) {
@@ -229,27 +236,30 @@ inline std::string to_json(report const& r) {
   using namespace detail;
   breakdown const& b = r.memory;
   thumb_sum const& t = b.rule_of_thumb;
-  auto const number = [](std::uint64_t n) { return std::to_string(n); };
-  std::string json = "{\n  \"parameters\": " + number(b.parameters) +
-                     ",\n  \"saved_per_layer\": " + number(b.saved_per_layer.value) + ",\n  \"timeline\": [";
+  auto const number = [](char const* name, std::uint64_t n) { return fact{name, std::to_string(n), true}; };
+  std::string json = "{\n  \"parameters\": " + std::to_string(b.parameters) +
+                     ",\n  \"saved_per_layer\": " + std::to_string(b.saved_per_layer.value) + ",\n  \"timeline\": [";
   for (int i = 0; i < r.phases_shown(); ++i) json += (i == 0 ? "\n    " : ",\n    ") + json_moment(b.timeline[i]);
-  json += "\n  ],\n  \"peak\": " + json_moment(b.peak) + ",\n  \"rule_of_thumb\": " +
-          json_object({{"bytes_per_parameter", number(t.bytes_per_parameter), true},
-                       {"weights", number(t.weights.value), true},
-                       {"gradients", number(t.gradients.value), true},
-                       {"optimizer_states", number(t.optimizer_states.value), true},
-                       {"activations", number(t.activations.value), true},
-                       {"total", number(t.total.value), true}}) +
-          ",\n  \"device\": ";
-  json += r.gpu ? json_object({{"id", r.gpu->id},
-                               {"capacity", number(r.gpu->capacity.value), true},
-                               {"reserve", number(b.reserve.value), true},
-                               {"fits", r.fits() ? "true" : "false", true}})
-                : std::string("null");
-  json += ",\n  \"model\": " + json_object(r.model) + ",\n  \"workload\": " + json_object(r.workload) +
-          ",\n  \"plan\": " + json_object(r.plan) + ",\n  \"notes\": [";
-  for (std::size_t i = 0; i < r.notes.size(); ++i) json += (i == 0 ? "" : ", ") + quoted(r.notes[i]);
-  return json + "],\n  \"basis\": " + quoted(r.basis) + "\n}\n";
+  json += "\n  ],\n  \"peak\": " + json_moment(b.peak);
+  std::vector<fact> const thumb = {number("bytes_per_parameter", t.bytes_per_parameter),
+                                   number("weights", t.weights.value),
+                                   number("gradients", t.gradients.value),
+                                   number("optimizer_states", t.optimizer_states.value),
+                                   number("activations", t.activations.value),
+                                   number("total", t.total.value)};
+  json += ",\n  \"rule_of_thumb\": " + json_object(thumb);
+  std::string held_against = "null";
+  if (r.gpu) {
+    std::vector<fact> const gpu = {{"id", r.gpu->id},
+                                   number("capacity", r.gpu->capacity.value),
+                                   number("reserve", b.reserve.value),
+                                   {"fits", r.fits() ? "true" : "false", true}};
+    held_against = json_object(gpu);
+  }
+  json += ",\n  \"device\": " + held_against + ",\n  \"model\": " + json_object(r.model) +
+          ",\n  \"workload\": " + json_object(r.workload) + ",\n  \"plan\": " + json_object(r.plan) +
+          ",\n  \"notes\": " + json_array(r.notes);
+  return json + ",\n  \"basis\": " + quoted(r.basis) + "\n}\n";
 }
 
 }  // namespace gpumem
