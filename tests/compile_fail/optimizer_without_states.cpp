@@ -10,7 +10,7 @@ struct my_optimizer {
 #if GPUMEM_ACCEPT
   static constexpr state_list states(parameter const& p) { return {{{p.elements(), p.type}}}; }
 #else
-  // expected-error {{constraint}}
+  // expected-error {{an optimizer says which tensors it keeps for one parameter}}
   // expected-error {{my_optimizer}}
 #endif
 };
