@@ -101,7 +101,7 @@ constexpr breakdown step_memory(tape_with_room<Operations, Tensors> const& recor
       .resident = {.weights = sums.masters, .optimizer_states = sums.states, .overhead = workspaces},
       .gradients = p.precision.gradients,
       .backward = p.optimizer.trains,
-      .accumulate = load.accumulation > 1};
+      .accumulate = load.accumulation > 1 || p.runtime.gradients_kept};
   const timeline walked = walk(recording, loss, p.runtime, options);
 
   moment step = walked.backward_end;

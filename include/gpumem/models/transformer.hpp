@@ -39,15 +39,17 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
     ops.recording.until_here(old_q), ops.recording.until_here(old_k);  // arguments of one call for both
   }
   bool const llama_like = m.norm == norm::rms_norm;
-  const ref mixed = ops.attention(q, k, v,
-                                  {.batch = c.load.micro_batch,
-                                   .sequence = c.load.sequence,
-                                   .heads = m.heads,
-                                   .kv_heads = m.key_value_heads(),
-                                   .head_dim = m.head_width(),
-                                   .dropout = m.attention_dropout,
-                                   .softmax_in_fp32 = llama_like,
-                                   .mask = c.mask});
+  const attention_shape shape{.batch = c.load.micro_batch,
+                              .sequence = c.load.sequence,
+                              .heads = m.heads,
+                              .kv_heads = m.key_value_heads(),
+                              .head_dim = m.head_width(),
+                              .dropout = m.attention_dropout,
+                              .softmax_in_fp32 = llama_like,
+                              .mask = c.mask};
+  k = ops.heads_for_attention(k, shape);
+  v = ops.heads_for_attention(v, shape);
+  const ref mixed = ops.attention(q, k, v, shape);
   const ref projected = ops.linear(mixed, width, m.hidden, m.output_bias);
   ops.recording.until_here(q), ops.recording.until_here(k), ops.recording.until_here(v);  // locals of the module
   return ops.dropout(projected, m.hidden_dropout);
@@ -77,7 +79,7 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
     } else {
       gate = ops.linear(x, m.hidden, width, m.feed_forward_bias);
     }
-    if (m.activation == activation::silu && ops.how.kernels == kernel_kind::fused) {
+    if (m.activation == activation::silu && numbers_of(ops.how.kernels).fused_activation) {
       if (!up) up = ops.linear(x, m.hidden, width, m.feed_forward_bias);
       inner = ops.silu_mul(gate, up);
     } else {
@@ -92,11 +94,14 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
 
 /// One pre-norm block: attention and MLP, each behind a norm and added to the residual stream.
 constexpr ref record_block(operations& ops, block_context const& c, ref x) {
-  const ref normed = norm_of(ops, c.model, x), attended = record_attention(ops, c, normed);
+  const ref normed = norm_of(ops, c.model, x);
+  ref attended = record_attention(ops, c, normed);
   ops.recording.until_here(normed);
+  if (c.model.multipliers) attended = ops.scale(attended);
   const ref middle = ops.add(x, attended), normed_again = norm_of(ops, c.model, middle);
-  const ref mlp = record_mlp(ops, c.model, normed_again);
+  ref mlp = record_mlp(ops, c.model, normed_again);
   ops.recording.until_here(normed_again);
+  if (c.model.multipliers) mlp = ops.scale(mlp);
   return ops.add(middle, mlp);
 }
 
@@ -111,7 +116,9 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   t.constant(tokens, dtype::int64);  // the batch's attention mask
   const ref table = ops.parameter(m.vocabulary, m.hidden, role::embedding);
   detail::block_context context{m, load};
-  ref x = ops.embedding(table, ids, m.hidden), embedded = x, positions;
+  ref x = ops.embedding(table, ids, m.hidden);
+  if (m.multipliers) x = ops.scale(x);
+  ref embedded = x, positions;
   if (m.position == position::learned) {
     const ref position_table = ops.parameter(m.positions, m.hidden, role::embedding);
     const ref position_ids = t.make(load.sequence, dtype::int64);
@@ -132,10 +139,10 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   x = detail::norm_of(ops, m, x);
   if (positions) t.until_here(embedded), t.until_here(positions);  // locals of the model's forward
   t.enter_loss();
-  const ref logits = m.tied_head ? ops.linear(x, {.matrix = table, .in = m.hidden, .out = m.vocabulary})
-                                 : ops.linear(x, m.hidden, m.vocabulary, false);
-  if (!ops.how.optimizer.trains) return logits;
-  const ref loss = ops.language_model_loss(logits, labels, load.micro_batch);
+  const linear_weights head = m.tied_head ? linear_weights{.matrix = table, .in = m.hidden, .out = m.vocabulary}
+                                          : ops.declare_linear(m.hidden, m.vocabulary, false);
+  if (!ops.how.optimizer.trains) return ops.linear(x, head);
+  const ref loss = ops.language_model_loss(x, head, labels, load.micro_batch, m.multipliers);
   t.until_here(x);  // the model's output object holds it
   return loss;
 }

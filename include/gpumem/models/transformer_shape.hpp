@@ -38,6 +38,7 @@ struct transformer {
   bool embedding_dropout = true;
   bool attention_dropout = true;
   bool hidden_dropout = true;  // after the attention's and the MLP's output projection
+  bool multipliers = false;    // embeddings, both branches and logits are scaled by constants (Granite)
 
   [[nodiscard]] constexpr std::int64_t key_value_heads() const { return kv_heads != 0 ? kv_heads : heads; }
   [[nodiscard]] constexpr std::int64_t head_width() const { return head_dim != 0 ? head_dim : hidden / heads; }
