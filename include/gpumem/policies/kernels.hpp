@@ -16,8 +16,8 @@ enum class norm_sums : std::uint8_t { per_multiprocessor, per_row };
 struct kernel_set {
   bool fused_norm = false;          // RMSNorm is one kernel
   bool norm_over_gradient = false;  // its backward writes over its output's gradient
-  bool frozen_norms = false;        // no gradient of a norm's weight is made: the kernel has none
-  bool rotary_in_place = false;     // one kernel writes over queries and keys, both ways
+  bool frozen_norms = false;        // no gradient of an RMSNorm's weight is made: the kernel has none
+  bool rotary_in_place = false;     // one kernel writes over queries and keys, and over their gradients
   bool fused_activation = false;    // gelu_new, and silu(gate) * up, are one kernel each
   norm_sums sums = norm_sums::per_multiprocessor;
 };

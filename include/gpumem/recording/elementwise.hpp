@@ -17,10 +17,8 @@ class elementwise_operations {
   tape& recording;
   plan const& how;
 
-  /// A parameter in the plan's weight dtype; a vector has one row. Norms are frozen where the kernels have no gradient
-  /// for them.
-  constexpr ref parameter(std::int64_t rows, std::int64_t columns, role r) {
-    bool const frozen = r == role::norm && numbers_of(how.kernels).frozen_norms;
+  /// A parameter in the plan's weight dtype; a vector has one row. A frozen one is never trained.
+  constexpr ref parameter(std::int64_t rows, std::int64_t columns, role r, bool frozen = false) {
     return recording.parameter({.rows = rows, .columns = columns, .type = how.precision.weights, .role = r},
                                how.optimizer.trains && !frozen);
   }

@@ -25,7 +25,7 @@ class norm_operations : public contraction_operations {
     return y;
   }
   constexpr ref rms_norm(ref x, std::int64_t width) {
-    const ref weight = parameter(1, width, role::norm);
+    const ref weight = parameter(1, width, role::norm, numbers_of(how.kernels).frozen_norms);
     return numbers_of(how.kernels).fused_norm ? fused_rms_norm(x, width, weight) : eager_rms_norm(x, width, weight);
   }
 
