@@ -24,8 +24,13 @@ struct shape {
 };
 
 constexpr gpumem::transformer model(kind const& k, shape const& s) {
-  gpumem::transformer m{.layers = 1, .hidden = s.hidden, .heads = s.heads, .vocabulary = 8, .positions = s.sequence,
-                        .kv_heads = s.kv_heads, .feed_forward = s.feed_forward};
+  gpumem::transformer m{.layers = 1,
+                        .hidden = s.hidden,
+                        .heads = s.heads,
+                        .vocabulary = 8,
+                        .positions = s.sequence,
+                        .kv_heads = s.kv_heads,
+                        .feed_forward = s.feed_forward};
   if (k.arch == architecture::llama) return gpumem::llama(m);
   m.activation = k.fused ? gpumem::activation::gelu : gpumem::activation::gelu_new;
   m.embedding_dropout = m.attention_dropout = m.hidden_dropout = k.dropout;
@@ -43,7 +48,8 @@ constexpr gpumem::plan plan_of(kind const& k) {
 }
 
 constexpr std::uint64_t saved(kind const& k, shape const& s) {
-  return gpumem::estimate(model(k, s), {.micro_batch = s.batch, .sequence = s.sequence}, plan_of(k)).saved_per_layer.value;
+  return gpumem::estimate(model(k, s), {.micro_batch = s.batch, .sequence = s.sequence}, plan_of(k))
+      .saved_per_layer.value;
 }
 
 }  // namespace measured_blocks

@@ -16,7 +16,7 @@ struct parameter_sums {
 };
 
 constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
-  auto const rounded = [&](dtype type, std::uint64_t n) {
+  const auto rounded = [&](dtype type, std::uint64_t n) {
     const bytes b = storage(type, n);
     return b.value < p.runtime.unseen_below ? bytes{} : align_up(b, p.runtime.granule);
   };
@@ -24,7 +24,7 @@ constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
   for (int i = 1; i <= t.tensors(); ++i) {
     tensor const& x = t.tensor_at(i);
     if (!x.parameter) continue;
-    auto const n = static_cast<std::uint64_t>(x.elements), times = static_cast<std::uint64_t>(t.times(i));
+    const auto n = static_cast<std::uint64_t>(x.elements), times = static_cast<std::uint64_t>(t.times(i));
     sums.elements = checked_add(sums.elements, checked_multiply(n, times));
     const bytes updated = rounded(p.precision.master, n);
     if (p.precision.separate_master) sums.masters += updated * times;
@@ -40,17 +40,16 @@ constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
 }
 
 /// What one run of a repeated block saves: every storage once, in bytes before rounding; the block's input where the
-/// block saves it. Not parameters, their casts, tensors from outside the block, single numbers.
+/// block saves it. Not parameters, their casts, tensors from outside the block.
 constexpr bytes saved_by(tape const& t, segment const& s) {
-  auto const counted = [&](int id) {
+  const auto counted = [&](int id) {
     tensor const& x = t.tensor_at(id);
-    return x.resident || x.cast_of != 0 || x.elements == 1 ? bytes{}
-                                                           : storage(x.type, static_cast<std::uint64_t>(x.elements));
+    return x.resident || x.cast_of != 0 ? bytes{} : storage(x.type, static_cast<std::uint64_t>(x.elements));
   };
   bytes sum;
   for (int id = s.first_tensor; id < s.end_tensor; ++id)
     if (t.tensor_at(id).storage == id && t.tensor_at(id).saved_in_segment) sum += counted(id);
-  int const input = t.at(s.in).storage;
+  const int input = t.at(s.in).storage;
   for (int i = s.first; i < s.end; ++i)
     for (ref r : t.operation_at(i).saved)
       if (r && t.at(r).storage == input) return sum + counted(input);

@@ -17,7 +17,7 @@ struct device {
   /// Resident threads a multiprocessor (CUDA C++ Programming Guide, technical specifications per compute capability).
   [[nodiscard]] constexpr std::int64_t threads_per_multiprocessor() const {
     if (compute_capability == 75) return 1024;
-    bool const consumer = compute_capability == 86 || compute_capability == 89 || compute_capability / 10 == 12;
+    const bool consumer = compute_capability == 86 || compute_capability == 89 || compute_capability / 10 == 12;
     return consumer ? 1536 : 2048;
   }
   /// PyTorch's cuBLAS workspace, a handle and stream: 32 MiB from Hopper on, else `:4096:2:16:8` (CUDABlas.cpp).

@@ -38,7 +38,7 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
     k = ops.rotary(k, c.cosine, c.sine);
     ops.recording.until_here(old_q), ops.recording.until_here(old_k);  // arguments of one call for both
   }
-  bool const llama_like = m.norm == norm::rms_norm;
+  const bool llama_like = m.norm == norm::rms_norm;
   const attention_shape shape{.batch = c.load.micro_batch,
                               .sequence = c.load.sequence,
                               .heads = m.heads,

@@ -55,7 +55,7 @@ class attention_operations : public norm_operations {
   }
   /// Keys or values as the plan's attention takes them: some classes copy them to every query head first.
   constexpr ref heads_for_attention(ref x, attention_shape const& a) {
-    bool const repeats = how.attention == attention_kind::flash_repeated || how.attention == attention_kind::efficient;
+    const bool repeats = how.attention == attention_kind::flash_repeated || how.attention == attention_kind::efficient;
     return repeats && a.kv_heads != a.heads ? repeat_elements(x, a.query_elements()) : x;
   }
   /// silu(gate) * up: two operations, or one kernel that writes both gradients over what it saved (Liger).
@@ -79,12 +79,12 @@ class attention_operations : public norm_operations {
   /// memory-efficient kernel pads the statistics to 32 rows; backward holds a row sum of as many
   /// (attention_backward.cu).
   constexpr ref fused_attention(ref query, ref key, ref value, attention_shape const& a) {
-    bool const flash = how.attention != attention_kind::efficient;
+    const bool flash = how.attention != attention_kind::efficient;
     const ref q = to_half(query), k = to_half(key), v = to_half(value);
     const ref y = recording.make(elements(q), type(q));
     const std::int64_t padded = flash ? a.sequence : static_cast<std::int64_t>(round_up(a.sequence, 32));
     const ref statistics = recording.make(a.batch * a.heads * padded, dtype::fp32);
-    auto const heads = static_cast<std::uint64_t>(a.batch * a.heads);
+    const auto heads = static_cast<std::uint64_t>(a.batch * a.heads);
     const std::uint64_t rows = heads * round_up(a.sequence, flash ? 128 : 32);
     bytes workspace = storage(dtype::fp32, rows);
     if (flash) workspace += storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));

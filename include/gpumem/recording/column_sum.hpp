@@ -28,7 +28,7 @@ constexpr bytes column_sum_workspace(std::uint64_t rows, std::uint64_t columns, 
   const std::uint64_t widest = smaller(detail::last_power_of_two(outputs), threads);
   const std::uint64_t y = smaller(smaller(detail::last_power_of_two(rows), threads), threads / smaller(widest, 32));
   const std::uint64_t x = smaller(widest, threads / y);
-  bool const rows_over_y = rows >= y * 16 || rows >= 256;
+  const bool rows_over_y = rows >= y * 16 || rows >= 256;
   const std::uint64_t grid = divide_up(outputs, rows_over_y ? x : x * y);
   const std::uint64_t values = rows_over_y ? divide_up(rows, y) : rows;
   const std::uint64_t resident = static_cast<std::uint64_t>(r.threads_per_multiprocessor) / (x * y);

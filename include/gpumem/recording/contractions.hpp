@@ -29,7 +29,7 @@ class contraction_operations : public elementwise_operations {
     const ref input = to_half(x), matrix = cast_of(w.matrix), bias = w.bias ? cast_of(w.bias) : ref{};
     const std::int64_t rows = elements(x) / w.in;
     const ref y = recording.make(checked(rows, w.out), type(input));
-    bool const sums = bias && recording.at(bias).needs_gradient;
+    const bool sums = bias && recording.at(bias).needs_gradient;
     recording.record({.name = "linear",
                       .in = {input, matrix, bias},
                       .how = {flat ? gradient::fresh : gradient::fresh_view, gradient::fresh_view, gradient::fresh},

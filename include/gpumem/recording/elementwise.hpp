@@ -81,7 +81,7 @@ class elementwise_operations {
   /// a * b; each factor is saved for the other's gradient. A constant factor may be smaller and broadcast.
   constexpr ref mul(ref a, ref b) {
     const ref y = recording.make(elements(a), promote(type(a), type(b)));
-    bool const a_flows = recording.at(a).needs_gradient, b_flows = recording.at(b).needs_gradient;
+    const bool a_flows = recording.at(a).needs_gradient, b_flows = recording.at(b).needs_gradient;
     recording.record({.name = "mul",
                       .in = {a, b},
                       .how = {gradient::fresh, gradient::fresh},

@@ -39,8 +39,9 @@ class loss_operations : public attention_operations {
   /// Liger's cross-entropy (0.2.1): the gradient is written over the logits in forward; counting the targets that are
   /// not ignored makes a mask and an int64 copy of it.
   constexpr ref liger_cross_entropy(ref logits, ref targets) {
-    auto const rows = static_cast<std::uint64_t>(elements(targets));
+    const auto rows = static_cast<std::uint64_t>(elements(targets));
     const ref loss = recording.make(1, dtype::fp32);
+    recording.make(elements(targets), dtype::fp32);  // the loss of each row
     recording.record({.name = "Liger cross-entropy",
                       .in = {logits, targets},
                       .how = {gradient::saved},
@@ -54,7 +55,7 @@ class loss_operations : public attention_operations {
   /// gradient, which its variable still holds. Both gradients are made in forward and saved.
   constexpr ref fused_linear_cross_entropy(ref x, linear_weights const& head, ref targets) {
     const std::int64_t rows = elements(x) / head.in;
-    auto const n = static_cast<std::uint64_t>(rows), wide = static_cast<std::uint64_t>(head.out);
+    const auto n = static_cast<std::uint64_t>(rows), wide = static_cast<std::uint64_t>(head.out);
     const std::uint64_t chunks = divide_up(wide, static_cast<std::uint64_t>(head.in)), least = divide_up(n, chunks);
     std::uint64_t chunk = 1;
     while (chunk < least) chunk *= 2;

@@ -53,7 +53,7 @@ class norm_operations : public contraction_operations {
                       .workspace_backward = full});
     const ref back = cast(normalized, type(x));
     const ref y = recording.make(elements(x), promote(type(back), type(weight)));
-    bool const trained = recording.at(weight).needs_gradient;
+    const bool trained = recording.at(weight).needs_gradient;
     const bytes product = storage(type(y), static_cast<std::uint64_t>(elements(y)));
     recording.record({.name = "times weight",
                       .in = {back, weight},
@@ -72,8 +72,8 @@ class norm_operations : public contraction_operations {
     const ref y = recording.make(elements(x), type(x)), statistic = recording.make(rows, dtype::fp32);
     bytes partial{};
     if (recording.at(weight).needs_gradient) {
-      bool const per_row = kernels.sums == norm_sums::per_row;
-      auto const partial_rows = static_cast<std::uint64_t>(per_row ? rows : how.runtime.multiprocessors);
+      const bool per_row = kernels.sums == norm_sums::per_row;
+      const auto partial_rows = static_cast<std::uint64_t>(per_row ? rows : how.runtime.multiprocessors);
       partial = storage(dtype::fp32, static_cast<std::uint64_t>(width)) * partial_rows;
       if (per_row) partial += column_sum(rows, width);
     }

@@ -163,7 +163,7 @@ class tape {
   constexpr void hold_what_the_body_shares(segment const& s) {
     for (int i = s.first; i < s.end; ++i) {
       for (ref r : operations_[i].in) {
-        bool const own = !r || r.id >= s.first_tensor || !at(r).parameter || !at(r).needs_gradient;
+        const bool own = !r || r.id >= s.first_tensor || !at(r).parameter || !at(r).needs_gradient;
         require_rule(own || s.runs() == 1, "tensor", r.id,
                      "is a parameter from outside a repeated block, which cannot be trained in it");
         if (is_shared(s, r)) share(at(r).storage, s.checkpointed);
@@ -173,7 +173,7 @@ class tape {
     }
   }
   constexpr bool is_shared(segment const& s, ref r) const {
-    int const of = at(r).storage;
+    const int of = at(r).storage;
     return r && of < s.first_tensor && of != at(s.in).storage && !tensors_[of].resident;
   }
   constexpr void share(int storage, bool needed_in_backward) {

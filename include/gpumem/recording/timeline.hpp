@@ -49,7 +49,7 @@ class walker : walk_backward {
     start_watching();
     if (options_.backward && tape_.at(loss).needs_gradient) walk_backward_from(loss);
     for (int i = 1; i <= tape_.tensors(); ++i)  // what the program held until now
-      if (state_[i].use.alive) free(i);
+      if (state_[i].use.alive) free(i), state_[i].use.saves = 0;
     r.backward = worst(phase::backward), r.backward_end = now(phase::backward_end);
     return r;
   }
@@ -66,7 +66,7 @@ class walker : walk_backward {
     here_ = nullptr;
   }
   constexpr void walk_backward_from(ref loss) {
-    int const root = seed(loss);
+    const int root = seed(loss);
     for (int i = tape_.segments() - 1; i >= 0; --i) {
       segment const& s = tape_.segment_at(i);
       here_ = &s;

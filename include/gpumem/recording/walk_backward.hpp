@@ -24,7 +24,7 @@ class walk_backward : public walk_forward {
     if (alike_[index]) return scaled(runs, [&] { backward(s); });
     storage_use &in = state_[storage(s.in)].use, &out = state_[storage(s.out)].use;
     const storage_use first_input = in;
-    auto const step_back = [&](storage_use const& input) {
+    const auto step_back = [&](storage_use const& input) {
       make_ready_again(s);
       out.alive = in.alive, out.saves = in.saves, out.of = in.of;  // what one run read is what the run before it made
       in = input;
@@ -45,7 +45,7 @@ class walk_backward : public walk_forward {
   /// A reentrant checkpoint: the outer node holds its output's gradient, and the recomputed output lives, until the
   /// inner backward is over (torch/utils/checkpoint.py, CheckpointFunction).
   constexpr void backward_of_checkpoint(segment const& s, int index) {
-    int const outer = state_[s.out.id].gradient;
+    const int outer = state_[s.out.id].gradient;
     if (outer != 0) ++cell_[outer].references;
     forward_runs(s, index, s.group, true);
     drop_unsaved_casts(s);
@@ -57,7 +57,7 @@ class walk_backward : public walk_forward {
   }
   /// The gradient that backward() starts from, which its caller holds as well.
   constexpr int seed(ref loss) {
-    int const c = new_cell(state_[loss.id].size, false, category::temporaries);
+    const int c = new_cell(options_.gradient_given ? 0 : state_[loss.id].size, false, category::temporaries);
     state_[loss.id].gradient = c, ++cell_[c].references;
     return c;
   }
@@ -109,8 +109,9 @@ class walk_backward : public walk_forward {
       see(signed_size(o.workspace_backward), o.name);
     }
     for (int c : from) release(c);
-    for (ref r : o.saved)
-      if (r) unsave(storage(r));
+    if (!options_.retain_graph)
+      for (ref r : o.saved)
+        if (r) unsave(storage(r));
     if (of_output == 0) return;
     for (int k = 0; k < 4; ++k)
       if (o.how[k] == gradient::saved) made[k] = take_over_saved(o, k);
@@ -142,8 +143,8 @@ class walk_backward : public walk_forward {
   }
   /// A gradient that a kernel wrote over what it had saved: its bytes count already where the storage lives on.
   constexpr int take_over_saved(operation const& o, int k) {
-    int const s = storage(o.saved[k]);
-    bool const counted = state_[s].use.alive || tape_.tensor_at(s).resident;
+    const int s = storage(o.saved[k]);
+    const bool counted = state_[s].use.alive || tape_.tensor_at(s).resident;
     return new_cell(counted ? 0 : state_[s].size, true, category_of_gradient(o.in[k]));
   }
   /// One more gradient for a tensor. A second one is added into the first where nobody else refers to that and it is no
@@ -155,7 +156,7 @@ class walk_backward : public walk_forward {
     } else if (runtime_.sums_in_place && cell_[x.gradient].references == 1 && !cell_[x.gradient].viewed) {
       release(c);
     } else {
-      int const sum = new_cell(x.size, false, category_of_gradient(to));
+      const int sum = new_cell(x.size, false, category_of_gradient(to));
       see(0, "sum of gradients");
       release(x.gradient), release(c);
       x.gradient = sum;
@@ -168,7 +169,7 @@ class walk_backward : public walk_forward {
     gradient_cell& arrived = cell_[x.gradient];
     if (options_.gradients != tape_.type(to)) {
       const category of = x.has_gradient ? category::temporaries : category::gradients;
-      int const full = new_cell(rounded(gpumem::storage(options_.gradients, elements(tape_.at(to)))), false, of);
+      const int full = new_cell(rounded(gpumem::storage(options_.gradients, elements(tape_.at(to)))), false, of);
       see(0, "cast of a gradient");
       release(x.gradient);
       if (x.has_gradient)

@@ -12,7 +12,9 @@ struct walk_options {
   memory resident{};              // alive all the time, beside what the tape holds as resident
   dtype gradients = dtype::fp32;  // of .grad; a gradient of another dtype is cast into it
   bool backward = true;
-  bool accumulate = false;  // report a micro-batch that finds the gradients of an earlier one
+  bool accumulate = false;      // report a micro-batch that finds the gradients of an earlier one
+  bool retain_graph = false;    // backward frees nothing that forward saved
+  bool gradient_given = false;  // the caller passes the gradient to start from, and counts it
 };
 
 namespace detail {
@@ -28,7 +30,7 @@ struct live_bytes {
     total += b.total * times;
   }
   [[nodiscard]] constexpr memory as_memory() const {
-    auto const get = [&](category c) { return bytes{static_cast<std::uint64_t>(of[static_cast<int>(c)])}; };
+    const auto get = [&](category c) { return bytes{static_cast<std::uint64_t>(of[static_cast<int>(c)])}; };
     return {get(category::weights),     get(category::gradients),   get(category::optimizer_states),
             get(category::activations), get(category::temporaries), get(category::overhead)};
   }
@@ -161,7 +163,7 @@ class walk_state {
 
  private:
   [[nodiscard]] constexpr std::int64_t counted_size(int s) const {
-    bool const own = here_ != nullptr && s >= here_->first_tensor && s < here_->end_tensor;
+    const bool own = here_ != nullptr && s >= here_->first_tensor && s < here_->end_tensor;
     return state_[s].size * (own ? 1 : state_[s].runs);
   }
   constexpr void move(int s, category from, category to) {
