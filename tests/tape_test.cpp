@@ -94,7 +94,7 @@ TEST_CASE("a tied table costs two more of its size at the end of backward", "[ta
   CHECK(std::string{backward(true).operation} == "sum of gradients");
 }
 
-TEST_CASE("a half gradient is cast into an fp32 one; a later micro-batch adds in place", "[tape]") {
+TEST_CASE("a half gradient is cast into an fp32 one and a later micro-batch adds in place", "[tape]") {
   constexpr auto walked = [](bool accumulate) {
     const plan p = make_plan(mixed<>{}, pytorch_1_13_cpu{});
     tape_with_room<> t;

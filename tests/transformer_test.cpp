@@ -59,7 +59,7 @@ TEST_CASE("parameter counts of published models are exact", "[transformer]") {
   CHECK(parameters(gpt2_xl) == 1'557'611'200);
 }
 
-TEST_CASE("a tied table counts once; an untied head costs a table", "[transformer]") {
+TEST_CASE("a tied table counts once and an untied head costs a table", "[transformer]") {
   transformer untied = llama32_1b;
   untied.tied_head = false;
   CHECK(parameters(untied) - parameters(llama32_1b) == 262'668'288);

@@ -1,0 +1,22 @@
+# cmake -DSOURCE=file -DCOMMAND=compiler;arguments... -P compile_fail.cmake
+# Passes when SOURCE compiles with GPUMEM_ACCEPT=1, does not compile with GPUMEM_ACCEPT=0, and the second run's output
+# has every `// expected-error {{regex}}` of the file. So no rejection can pass because of an unrelated mistake.
+cmake_minimum_required(VERSION 3.25)
+execute_process(COMMAND ${COMMAND} -DGPUMEM_ACCEPT=1 ${SOURCE} RESULT_VARIABLE accepted OUTPUT_VARIABLE log ERROR_VARIABLE log)
+if(NOT accepted EQUAL 0)
+  message(FATAL_ERROR "the accepted half of ${SOURCE} does not compile:\n${log}")
+endif()
+execute_process(COMMAND ${COMMAND} -DGPUMEM_ACCEPT=0 ${SOURCE} RESULT_VARIABLE rejected OUTPUT_VARIABLE log ERROR_VARIABLE log)
+if(rejected EQUAL 0)
+  message(FATAL_ERROR "the rejected half of ${SOURCE} compiles")
+endif()
+file(STRINGS ${SOURCE} expectations REGEX "expected-error {{.*}}")
+if(NOT expectations)
+  message(FATAL_ERROR "${SOURCE} has no expected-error")
+endif()
+foreach(line IN LISTS expectations)
+  string(REGEX REPLACE ".*expected-error {{(.*)}}.*" "\\1" regex "${line}")
+  if(NOT log MATCHES "${regex}")
+    message(FATAL_ERROR "'${regex}' is not in what the compiler said:\n${log}")
+  endif()
+endforeach()
