@@ -167,7 +167,7 @@ class walk_backward : public walk_forward {
   /// (torch/csrc/autograd/functions/accumulate_grad.h).
   constexpr void accumulate(ref to, tensor_state& x) {
     gradient_cell& arrived = cell_[x.gradient];
-    if (options_.gradients != tape_.type(to)) {
+    if (options_.cast_gradients && options_.gradients != tape_.type(to)) {
       const category of = x.has_gradient ? category::temporaries : category::gradients;
       const int full = new_cell(rounded(gpumem::storage(options_.gradients, elements(tape_.at(to)))), false, of);
       see(0, "cast of a gradient");
