@@ -5,6 +5,7 @@
 #include <gpumem/policies/loss.hpp>
 #include <gpumem/policies/optimizer.hpp>
 #include <gpumem/policies/precision.hpp>
+#include <gpumem/policies/quantized_optimizer.hpp>
 #include <gpumem/policies/runtime.hpp>
 
 #include <concepts>
@@ -24,6 +25,7 @@ constexpr optimizer optimizer_of() {
   if constexpr (requires { O::step; }) o.step = O::step;
   if constexpr (requires { O::shared; }) o.shared = O::shared;
   if constexpr (requires { O::trains; }) o.trains = O::trains;
+  if constexpr (requires { O::in_backward_pass; }) o.in_backward = O::in_backward_pass;
   return o;
 }
 

@@ -187,6 +187,16 @@ class walk_backward : public walk_forward {
       arrived.references = 0;
     }
     x.has_gradient = true, x.gradient = 0;
+    if (options_.update_in_backward) update(to, x);
+  }
+
+  /// The optimizer's step for one parameter, whose gradient goes after it.
+  constexpr void update(ref of, tensor_state& x) {
+    const dtype type = options_.cast_gradients ? options_.gradients : tape_.type(of);
+    const std::int64_t size = rounded(gpumem::storage(type, elements(tape_.at(of))));
+    see(options_.update_tensors * size, "optimizer step in backward");
+    live_.add(category::gradients, -size);
+    x.has_gradient = false;
   }
 
   gradient_cell cell_[cells] = {};
