@@ -75,6 +75,13 @@ struct pytorch_1_13_cpu {
                                    .cublas_workspace = {0}};
 };
 
+/// A program that allocates its own memory, to the byte, and calls no library that does.
+struct bare {
+  using family = runtime_family;
+  static constexpr runtime numbers{
+      .granule = 1, .multiprocessors = 0, .threads_per_multiprocessor = 0, .cublas_workspace = {0}};
+};
+
 /// Memory set aside beside the peak, on a line of its own: the CUDA context, libraries and what the allocator cannot
 /// use.
 template <bytes B>
@@ -90,6 +97,6 @@ concept reserve_policy = std::same_as<typename R::family, reserve_family> && req
 
 static_assert(pytorch(201) == runtime{});
 static_assert(runtime_policy<pytorch_cuda> && runtime_policy<pytorch_cuda_version<110>> &&
-              runtime_policy<pytorch_1_13_cpu> && reserve_policy<reserve<bytes{1}>>);
+              runtime_policy<pytorch_1_13_cpu> && runtime_policy<bare> && reserve_policy<reserve<bytes{1}>>);
 
 }  // namespace gpumem
