@@ -35,6 +35,6 @@ inline constexpr bool fits = memory_on<Budget, D>.required() <= D.capacity;
 /// As fits, but insists: a run that does not fit is a compile error with required_MiB, available_MiB, missing_MiB, the
 /// phase of the peak and every category in the message.
 template <class Budget, device D>
-inline constexpr bool require_fits = sizeof(typename detail::report<detail::on<Budget, D>>::type) != 0;
+inline constexpr bool require_fits = sizeof(typename detail::fit_report<detail::on<Budget, D>>::type) != 0;
 
 }  // namespace gpumem

@@ -68,7 +68,7 @@ struct label_of<phase::optimizer_step> {
 
 /// The labels' numbers. Static members and not default arguments of an alias, on which g++ 12 crashes.
 template <class OnDevice>
-struct report {
+struct fit_report {
   static constexpr breakdown run = OnDevice::memory;
   static constexpr memory at_peak = run.peak.categories;
   static constexpr bool fits = run.required() <= OnDevice::capacity;

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include <gpumem/core/device.hpp>
+#include <gpumem/core/error.hpp>
+#include <gpumem/estimate.hpp>
+
+#include <algorithm>
+
+#include "advice.hpp"
+#include "commands.hpp"
+#include "input_error.hpp"
+#include "model_facts.hpp"
+#include "numbers.hpp"
+#include "policies.hpp"
+
+namespace gpumem::cli {
+namespace {
+
+constexpr std::int64_t default_sequence = 4096;
+constexpr char const* autocast_note =
+    "mixed-bf16 (assumed): fp32 master + bf16 copy, fp32 gradients; training with torch.autocast? "
+    "--precision autocast-bf16";
+
+transformer const& recorded_model(estimate_request const& request, described_model const& m) {
+  auto const refuse_model = [&](std::string const& what) {
+    throw input_error(one_line(request.config, 200) + ": activations of " + what +
+                      " are not modelled yet; see gpumem parameters");
+  };
+  auto const* const numbers = std::get_if<transformer>(&m.numbers);
+  if (numbers == nullptr) refuse_model(m.model_type);
+  if (!m.not_modelled.empty()) refuse_model(m.model_type + " with " + m.not_modelled);
+  return *numbers;
+}
+
+workload read_workload(estimate_request const& request, described_model const& m, std::vector<std::string>& notes) {
+  workload load;
+  if (request.micro_batch) load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
+  if (request.accumulation) load.accumulation = positive_number("--accumulation", *request.accumulation);
+  std::int64_t const longest = m.longest_sequence;
+  load.sequence = longest == 0 ? default_sequence : std::min(default_sequence, longest);
+  if (request.sequence) load.sequence = positive_number("--sequence", *request.sequence);
+  if (longest != 0 && load.sequence > longest) {
+    if (m.learned_positions)
+      refuse("--sequence", *request.sequence,
+             "longer than the " + std::to_string(longest) + " rows of the learned position table");
+    notes.push_back("sequence " + std::to_string(load.sequence) + " is longer than the " + std::to_string(longest) +
+                    " positions of the config");
+  }
+  if (load.micro_batch > largest_number / load.sequence)
+    refuse("--micro-batch", std::to_string(load.micro_batch),
+           "times the sequence of " + std::to_string(load.sequence) + " must be at most 2^40 tokens");
+  return load;
+}
+
+named_device const& find_device(std::string const& id) {
+  for (named_device const& d : device_catalogue)
+    if (id == d.id) return d;
+  refuse("--device", one_line(id, 40), "not known; gpumem devices lists them, --memory takes a size");
+}
+
+void read_plan(estimate_request const& request, report& to, plan& p) {
+  auto const& families = policy_families();
+  for (std::size_t i = 0; i < families.size(); ++i) {
+    policy_family const& family = families[i];
+    bool const given = i < request.policies.size() && request.policies[i].has_value();
+    std::string const value = given ? *request.policies[i] : std::string(family.otherwise);
+    choose(p, family, value);
+    to.plan.push_back({std::string(family.name), value});
+  }
+  if (request.reserve) p.reserve = size_in_bytes("--reserve", *request.reserve);
+}
+
+void read_device(estimate_request const& request, report& to, plan& p) {
+  if (request.device && request.memory)
+    refuse("--memory", one_line(*request.memory, 40), "only one of --device and --memory");
+  if (request.device) {
+    named_device const& d = find_device(*request.device);
+    p = on_device(p, d.numbers);
+    to.gpu = device_fact{d.id, d.name, d.numbers.capacity};
+  } else if (request.memory) {
+    to.gpu = device_fact{"memory", "memory " + *request.memory, size_in_bytes("--memory", *request.memory)};
+  }
+}
+
+// Whether the block is one whose saved bytes were measured: GPT-2's, and Llama's without biases, dropout and autocast.
+bool is_measured(transformer const& m, plan const& p) {
+  if (m.heads * m.head_width() != m.hidden) return false;
+  transformer const gpt2{}, llama_block = llama(transformer{});
+  bool const no_dropout = !m.attention_dropout && !m.hidden_dropout;
+  auto const has_parts_of = [&m](transformer const& block) {
+    return m.norm == block.norm && m.position == block.position && m.gated == block.gated &&
+           m.fused_qkv == block.fused_qkv && m.fused_gate_up == block.fused_gate_up && m.qkv_bias == block.qkv_bias &&
+           m.output_bias == block.output_bias && m.feed_forward_bias == block.feed_forward_bias;
+  };
+  if (has_parts_of(gpt2))
+    return (m.activation == activation::gelu_new || m.activation == activation::gelu) &&
+           m.attention_dropout == m.hidden_dropout && m.key_value_heads() == m.heads;
+  return has_parts_of(llama_block) && m.activation == activation::silu && no_dropout && !p.precision.autocast;
+}
+
+}  // namespace
+
+answer run_estimate(estimate_request const& request, bool unicode) {
+  require_format(request.format);
+  if (request.labels)
+    refuse("--labels", one_line(*request.labels, 40), "not yet; no model with a classifier is modelled");
+  report r;
+  plan p;
+  read_plan(request, r, p);
+  read_device(request, r, p);
+  described_model const d = load_model(request.config);
+  transformer const& m = recorded_model(request, d);
+  r.notes = d.notes;
+  workload const load = read_workload(request, d, r.notes);
+  try {
+    r.memory = estimate(m, load, p);
+    if (!r.fits()) r.advice = advise(m, load, p, r.gpu->capacity);
+  } catch (error const& e) {
+    throw input_error(one_line(request.config, 200) + ": " + e.what());
+  }
+  r.trains = p.optimizer.trains;
+  r.title = model_line(d, r.memory.parameters);
+  r.model = model_facts(d);
+  r.basis = is_measured(m, p) ? "measured" : "derived";
+  r.workload = {{"micro_batch", std::to_string(load.micro_batch), true},
+                {"sequence", std::to_string(load.sequence), true},
+                {"accumulation", std::to_string(load.accumulation), true}};
+  bool const precision_given = !request.policies.empty() && request.policies.front().has_value();
+  if (!precision_given && r.trains) r.notes.emplace_back(autocast_note);
+  if (request.format == "json") {
+    if (!request.sequence) r.notes.push_back("sequence " + std::to_string(load.sequence) + " (assumed)");
+    return {to_json(r), r.fits() ? 0 : 1};
+  }
+  if (!request.sequence) r.workload[1].value += " (assumed)";
+  return {request.format == "markdown" ? to_markdown(r) : to_text(r, unicode), r.fits() ? 0 : 1};
+}
+
+}  // namespace gpumem::cli

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: MIT
+#include <gpumem/core/error.hpp>
+
+#include "commands.hpp"
+#include "input_error.hpp"
+#include "model_facts.hpp"
+
+namespace gpumem::cli {
+namespace {
+
+struct share {
+  char const* name;
+  std::uint64_t elements;
+};
+
+parameter_count count(std::string const& path, described_model const& m) {
+  try {
+    return count_parameters(m);
+  } catch (error const& e) {
+    throw input_error(one_line(path, 200) + ": " + e.what());
+  }
+}
+
+}  // namespace
+
+answer run_parameters(std::string const& config, std::string const& format) {
+  require_format(format);
+  described_model m = load_model(config);
+  parameter_count const n = count(config, m);
+  if (m.tied_head) m.notes.insert(m.notes.begin(), "the head shares the embedding table, which counts once");
+  share const shares[] = {
+      {"embeddings", n.embeddings}, {"weights", n.weights}, {"biases", n.biases}, {"norms", n.norms}};
+
+  if (format == "json") {
+    std::string json = "{\n  \"parameters\": " + std::to_string(n.total());
+    for (share const& s : shares) json += std::string(",\n  \"") + s.name + "\": " + std::to_string(s.elements);
+    json += ",\n  \"model\": " + detail::json_object(model_facts(m));
+    json +=
+        ",\n  \"not_counted\": " + detail::json_array(m.not_counted) + ",\n  \"notes\": " + detail::json_array(m.notes);
+    return {json + "\n}\n"};
+  }
+  bool const markdown = format == "markdown";
+  std::string text = markdown ? "## " + model_line(m, n.total()) + "\n\n| part | parameters |\n|---|---:|\n"
+                              : detail::wrapped(model_line(m, n.total()), "", "  ");
+  for (share const& s : shares) {
+    std::string const elements = detail::with_thousands(s.elements);
+    text += markdown ? std::string("| ") + s.name + " | " + elements + " |\n"
+                     : "  " + detail::padded(s.name, 12) + detail::padded(elements, 19, true) + '\n';
+  }
+  text += markdown
+              ? "| total | **" + detail::with_thousands(n.total()) + "** |\n"
+              : "  " + detail::padded("total", 12) + detail::padded(detail::with_thousands(n.total()), 19, true) + '\n';
+  auto const sentence = [&](std::string const& line) {
+    text += markdown ? "> " + line + '\n' : detail::wrapped(line, "", "  ");
+  };
+  if (markdown && !(m.not_counted.empty() && m.notes.empty())) text += '\n';
+  for (std::string const& part : m.not_counted) sentence("not counted: " + part);
+  for (std::string const& note : m.notes) sentence("note: " + note);
+  return {text};
+}
+
+}  // namespace gpumem::cli

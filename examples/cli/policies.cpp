@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+#include "policies.hpp"
+
+#include "input_error.hpp"
+#include "numbers.hpp"
+
+namespace gpumem::cli {
+namespace {
+
+template <precision_policy P>
+void use(plan& p) {
+  p.precision = P::numbers;
+}
+template <optimizer_policy P>
+void use(plan& p) {
+  p.optimizer = make_plan(P{}).optimizer;
+}
+template <checkpointing_policy P>
+void use(plan& p) {
+  p.checkpointing = P::numbers;
+}
+template <attention_policy P>
+void use(plan& p) {
+  p.attention = P::kind;
+}
+template <kernels_policy P>
+void use(plan& p) {
+  p.kernels = P::kind;
+}
+template <loss_policy P>
+void use(plan& p) {
+  p.loss = P::kind;
+}
+
+constexpr std::string_view every_prefix = "every:";
+constexpr dtype bf16 = dtype::bf16, fp16 = dtype::fp16;
+
+}  // namespace
+
+std::vector<policy_family> const& policy_families() {
+  static std::vector<policy_family> const families = {
+      {"precision",
+       "mixed-bf16",
+       {{"fp32", use<fp32>},
+        {"mixed-bf16", use<mixed<bf16>>},
+        {"mixed-fp16", use<mixed<fp16>>},
+        {"autocast-bf16", use<autocast<bf16>>},
+        {"autocast-fp16", use<autocast<fp16>>},
+        {"pure-bf16", use<pure<bf16>>},
+        {"pure-fp16", use<pure<fp16>>},
+        {"master-bf16", use<master_weights<bf16>>},
+        {"master-fp16", use<master_weights<fp16>>},
+        {"megatron-bf16", use<megatron<bf16>>},
+        {"megatron-fp16", use<megatron<fp16>>}},
+       {"fp8", "mixed-fp8", "fp64"}},
+      {"optimizer",
+       "adamw",
+       {{"adamw", use<adamw>},
+        {"adamw-loop", use<adamw_loop>},
+        {"adamw-fused", use<adamw_fused>},
+        {"adamw-8bit", use<adamw_8bit>},
+        {"sgd", use<sgd>},
+        {"sgd-momentum", use<sgd_momentum>},
+        {"none", use<inference>}},
+       {"adafactor", "lion", "lion-8bit", "adam-mini", "muon", "galore", "lomo", "adagrad", "rmsprop"}},
+      {"checkpointing",
+       "none",
+       {{"none", use<no_checkpointing>}, {"full", use<checkpoint_every<1>>}, {"every:K", nullptr}},
+       {"selective"}},
+      {"attention", "flash", {{"eager", use<eager_attention>}, {"flash", use<flash_attention>}}, {"efficient"}},
+      {"kernels", "eager", {{"eager", use<eager_kernels>}, {"fused", use<fused_kernels>}}, {"compiled"}},
+      {"loss", "eager", {{"eager", use<eager_loss>}}, {"in-place", "chunked", "fused"}},
+  };
+  return families;
+}
+
+std::string known_values(policy_family const& family) {
+  std::string names;
+  for (policy_choice const& c : family.choices) names.append(names.empty() ? "" : ", ").append(c.value);
+  return names;
+}
+
+void choose(plan& to, policy_family const& family, std::string_view value) {
+  std::string const option = "--" + std::string(family.name);
+  if (family.name == "checkpointing" && value.starts_with(every_prefix)) {
+    auto const every = whole_number(value.substr(every_prefix.size()));
+    if (!every || *every == 0) refuse(option, one_line(value, 40), "K of every:K " + std::string(count_rule));
+    to.checkpointing.every = *every;
+    return;
+  }
+  for (policy_choice const& c : family.choices)
+    if (c.value == value && c.apply != nullptr) return c.apply(to);
+  for (std::string_view const later : family.not_yet)
+    if (later == value) refuse(option, value, "not yet; known are " + known_values(family));
+  refuse(option, one_line(value, 40), "not known; known are " + known_values(family));
+}
+
+}  // namespace gpumem::cli
