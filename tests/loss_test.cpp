@@ -24,7 +24,7 @@ constexpr ref record(operations& ops, language_model_head const& m, workload con
   const ref labels = ops.recording.constant(load.tokens(), dtype::int64);
   ops.recording.enter_loss();
   const linear_weights head = ops.declare_linear(m.hidden, m.vocabulary, false);
-  return ops.language_model_loss(x, head, labels, load.micro_batch);
+  return ops.language_model_loss(x, head, labels, load.micro_batch, [](ref logits) { return logits; });
 }
 
 constexpr workload load{.micro_batch = 4, .sequence = 256};

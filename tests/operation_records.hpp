@@ -77,7 +77,7 @@ constexpr moment gated_mlp(std::int64_t rows, bool liger, bool backward) {
   ref gated = s.ops.linear(x, gate), wide;
   if (liger) {
     wide = s.ops.linear(x, up);
-    gated = s.ops.silu_mul(gated, wide);
+    gated = s.ops.fused_gate(gated, wide);
   } else {
     gated = s.ops.gelu(gated);
     wide = s.ops.linear(x, up);

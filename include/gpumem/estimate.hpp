@@ -53,7 +53,8 @@ constexpr bytes saved_by(tape const& t, segment const& s) {
   const int input = t.at(s.in).storage;
   for (int i = s.first; i < s.end; ++i)
     for (ref r : t.operation_at(i).saved)
-      if (r && t.at(r).storage == input) return sum + counted(input);
+      if (r && t.operation_at(i).recompute != recompute::keeps_input && t.at(r).storage == input)
+        return sum + counted(input);
   return sum;
 }
 

@@ -18,7 +18,7 @@ struct kernel_set {
   bool norm_over_gradient = false;  // its backward writes over its output's gradient
   bool frozen_norms = false;        // no gradient of an RMSNorm's weight is made: the kernel has none
   bool rotary_in_place = false;     // one kernel writes over queries and keys, and over their gradients
-  bool fused_activation = false;    // gelu_new, and silu(gate) * up, are one kernel each
+  bool fused_activation = false;    // gelu_new, and act(gate) * up, are one kernel each
   norm_sums sums = norm_sums::per_multiprocessor;
 };
 
@@ -82,7 +82,7 @@ struct eager_kernels {
   using family = kernels_family;
   static constexpr kernel_kind kind = kernel_kind::eager;
 };
-/// One kernel each for RMSNorm, SwiGLU and `gelu_new`; gradients are new tensors (Apex).
+/// One kernel each for RMSNorm, SwiGLU and `gelu_new` (Apex, Liger's SwiGLU); a norm's gradient is a new tensor.
 struct fused_kernels {
   using family = kernels_family;
   static constexpr kernel_kind kind = kernel_kind::fused;

@@ -74,18 +74,18 @@ class loss_operations : public attention_operations {
     return loss;
   }
 
-  /// From the input of a language model's head to its loss, as the plan's loss path has it. `scaled`: the model divides
-  /// its logits by a constant (Granite).
+  /// From the input of a language model's head to its loss, as the plan's loss path has it. `shape_logits` records
+  /// what the model does to its logits before the loss; a fused linear loss does it inside its kernel.
+  template <class ShapeLogits>
   constexpr ref language_model_loss(ref x, linear_weights const& head, ref labels, std::int64_t sequences,
-                                    bool scaled = false) {
+                                    ShapeLogits const& shape_logits) {
     if (how.loss.kind == loss_kind::fused_linear) {
       const ref rows = copy_without_last(x, labels, sequences, head.in);
       const ref targets = recording.make(elements(labels) - sequences, dtype::int64);
       recording.record({.name = "shift labels", .in = {labels}});
       return fused_linear_cross_entropy(rows, head, targets);
     }
-    ref logits = linear(x, head);
-    if (scaled) logits = scale(logits);
+    const ref projected = linear(x, head), logits = shape_logits(projected);
     return language_model_loss(logits, labels, sequences);
   }
   /// From the logits on. Hugging Face since 4.49: the labels are padded and shifted, the logits not copied. The output

@@ -28,11 +28,26 @@ class norm_operations : public contraction_operations {
     const ref weight = parameter(1, width, role::norm, numbers_of(how.kernels).frozen_norms);
     return numbers_of(how.kernels).fused_norm ? fused_rms_norm(x, width, weight) : eager_rms_norm(x, width, weight);
   }
+  /// Hugging Face's GemmaRMSNorm: as LlamaRMSNorm, but times (1 + weight) in fp32 and then back, so that it saves fp32.
+  constexpr ref gemma_rms_norm(ref x, std::int64_t width) {
+    const ref weight = parameter(1, width, role::norm);
+    if (how.kernels == kernel_kind::fused) return fused_rms_norm(x, width, weight);
+    const ref normalized = normalize(x, width), wide_weight = cast(weight, dtype::fp32);
+    const ref one_more = unary("add constant", wide_weight, dtype::fp32, gradient::pass);
+    const ref y = times_weight(normalized, one_more, width);
+    recording.until_here(normalized);  // assigned over when the product is there
+    return cast(y, type(x));
+  }
 
  private:
-  /// Hugging Face's LlamaRMSNorm: to fp32, pow, mean, rsqrt, times, back, times the weight. Backward needs the full
-  /// product before each row sum.
+  /// Hugging Face's LlamaRMSNorm: to fp32, pow, mean, rsqrt, times, back, times the weight.
   constexpr ref eager_rms_norm(ref x, std::int64_t width, ref weight) {
+    const ref normalized = normalize(x, width), back = cast(normalized, type(x)), y = times_weight(back, weight, width);
+    recording.until_here(normalized);  // a local of the module
+    return y;
+  }
+  /// x / sqrt(mean(x^2)) in fp32. Backward needs the full product before each row sum.
+  constexpr ref normalize(ref x, std::int64_t width) {
     const std::int64_t rows = elements(x) / width;
     const bytes full = storage(dtype::fp32, static_cast<std::uint64_t>(elements(x)));
     const ref wide = cast(x, dtype::fp32);
@@ -51,17 +66,18 @@ class norm_operations : public contraction_operations {
                       .out = {normalized},
                       .saved = {wide, inverse_root},
                       .workspace_backward = full});
-    const ref back = cast(normalized, type(x));
-    const ref y = recording.make(elements(x), promote(type(back), type(weight)));
+    return normalized;
+  }
+  constexpr ref times_weight(ref x, ref weight, std::int64_t width) {
+    const ref y = recording.make(elements(x), promote(type(x), type(weight)));
     const bool trained = recording.at(weight).needs_gradient;
     const bytes product = storage(type(y), static_cast<std::uint64_t>(elements(y)));
     recording.record({.name = "times weight",
-                      .in = {back, weight},
+                      .in = {x, weight},
                       .how = {gradient::fresh, gradient::fresh},
                       .out = {y},
-                      .saved = {trained ? back : ref{}, weight},
-                      .workspace_backward = trained ? product + column_sum(rows, width) : bytes{}});
-    recording.until_here(normalized);  // a local of the module
+                      .saved = {trained ? x : ref{}, weight},
+                      .workspace_backward = trained ? product + column_sum(elements(x) / width, width) : bytes{}});
     return y;
   }
   /// One kernel: saves its input and one fp32 statistic a row; backward sums the weight's gradient in fp32 rows, one a

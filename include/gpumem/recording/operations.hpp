@@ -19,10 +19,12 @@ class operations : public loss_operations {
   /// Runs `body` `count` times, one after the other: the model's blocks, checkpointed as the plan says.
   template <class Body>
   constexpr ref blocks(std::int64_t count, ref x, Body const& body) {
-    const std::int64_t every = how.optimizer.trains ? how.checkpointing.every : 0;
+    const std::int64_t every = how.optimizer.trains ? how.checkpointing.every : 0, first = how.checkpointing.first;
     if (every == 0) return groups(count, 1, false, x, body);
-    x = groups(count / every, every, true, x, body);
-    return groups(1, count % every, true, x, body);
+    const std::int64_t chosen = first == 0 || first > count ? count : first;
+    x = groups(chosen / every, every, true, x, body);
+    x = groups(1, chosen % every, true, x, body);
+    return groups(count - chosen, 1, false, x, body);
   }
   /// Ends the recording of a forward pass whose value is `loss`: the program holds it, autocast's casts go.
   constexpr void finish(ref loss) {
