@@ -14,11 +14,33 @@ struct run {
   gpumem::plan plan;
 };
 
+// One thing that can be changed about a plan.
+struct alteration {
+  char const* options;
+  void (*apply)(plan&);
+  bool (*applies)(plan const&);
+  bool other_arithmetic = false;  // other numbers in weights or states, not only another schedule
+};
+
+bool always(plan const&) { return true; }
+bool keeps_everything(plan const& p) { return p.optimizer.trains && p.checkpointing.every == 0; }
+bool is_foreach_adamw(plan const& p) { return p.optimizer == make_plan(adamw{}).optimizer; }
+bool trains(plan const& p) { return p.optimizer.trains; }
+
+constexpr alteration alterations[] = {
+    {"--checkpointing full", [](plan& p) { p.checkpointing = checkpoint_every<1>::numbers; }, keeps_everything},
+    {"--attention flash", [](plan& p) { p.attention = flash_attention::kind; }, always},
+    {"--kernels fused", [](plan& p) { p.kernels = fused_kernels::kind; }, always},
+    {"--optimizer adamw-fused", [](plan& p) { p.optimizer = make_plan(adamw_fused{}).optimizer; }, is_foreach_adamw},
+    {"--optimizer adamw-8bit", [](plan& p) { p.optimizer = make_plan(adamw_8bit{}).optimizer; }, is_foreach_adamw,
+     true},
+    {"--precision pure-bf16", [](plan& p) { p.precision = pure<>::numbers; }, trains, true},
+};
+
 struct change {
   std::string options;
-  run changed;
   bytes required{};
-  bool changes_arithmetic = false;  // other numbers in the states or the weights, not only another schedule
+  bool other_arithmetic = false;
 };
 
 bytes required(transformer const& m, run const& r) { return estimate(m, r.load, r.plan).required(); }
@@ -61,39 +83,25 @@ std::vector<std::string> advise(transformer const& m, workload const& load, plan
   run const given{load, p};
   bytes const needed = required(m, given);
   std::vector<change> changes;
-  auto const offer = [&](std::string options, run changed, bool changes_arithmetic) {
-    bytes const less = required(m, changed);
-    if (less < needed) changes.push_back({std::move(options), changed, less, changes_arithmetic});
-  };
-  auto const try_plan = [&](std::string options, auto const& alter, bool changes_arithmetic = false) {
+  for (alteration const& a : alterations) {
+    if (!a.applies(p)) continue;
     run changed = given;
-    alter(changed.plan);
-    if (!(changed.plan == p)) offer(std::move(options), changed, changes_arithmetic);
-  };
-  if (p.optimizer.trains && p.checkpointing.every == 0)
-    try_plan("--checkpointing full", [](plan& q) { q.checkpointing = checkpoint_every<1>::numbers; });
-  try_plan("--attention flash", [](plan& q) { q.attention = flash_attention::kind; });
-  try_plan("--kernels fused", [](plan& q) { q.kernels = fused_kernels::kind; });
-  if (p.optimizer == make_plan(adamw{}).optimizer) {
-    try_plan("--optimizer adamw-fused", [](plan& q) { q.optimizer = make_plan(adamw_fused{}).optimizer; });
-    try_plan(
-        "--optimizer adamw-8bit", [](plan& q) { q.optimizer = make_plan(adamw_8bit{}).optimizer; }, true);
+    a.apply(changed.plan);
+    bytes const less = required(m, changed);
+    if (less < needed) changes.push_back({a.options, less, a.other_arithmetic});
   }
-  if (p.optimizer.trains)
-    try_plan(
-        "--precision pure-bf16", [](plan& q) { q.precision = pure<>::numbers; }, true);
   run smallest = given;
   for (std::int64_t const micro_batch : smaller_micro_batches(load)) {
     smallest = given;
     with_micro_batch(smallest, micro_batch);
     if (required(m, smallest) <= capacity) break;
   }
-  if (smallest.load.micro_batch != load.micro_batch) offer(micro_batch_options(smallest), smallest, false);
+  if (bytes const less = required(m, smallest); less < needed) changes.push_back({micro_batch_options(smallest), less});
 
   std::stable_sort(changes.begin(), changes.end(), [&](change const& a, change const& b) {
     bool const a_fits = a.required <= capacity, b_fits = b.required <= capacity;
     if (a_fits != b_fits) return a_fits;
-    if (a.changes_arithmetic != b.changes_arithmetic) return b.changes_arithmetic;
+    if (a.other_arithmetic != b.other_arithmetic) return b.other_arithmetic;
     return a.required < b.required;
   });
   auto const line = [&](std::string const& options, bytes b) {
@@ -103,29 +111,36 @@ std::vector<std::string> advise(transformer const& m, workload const& load, plan
   if (!changes.empty()) advice.emplace_back("what to change first:");
   for (change const& c : changes)
     if (advice.size() < 6)
-      advice.push_back(line(c.options, c.required) + (c.changes_arithmetic ? " (other arithmetic)" : ""));
+      advice.push_back(line(c.options, c.required) + (c.other_arithmetic ? " (other arithmetic)" : ""));
   if (!changes.empty() && changes.front().required <= capacity) return advice;
 
   run together = given;
   std::string options;
-  for (change const& c : changes) {
-    if (c.changes_arithmetic || c.changed.load.micro_batch != load.micro_batch) continue;
-    if (c.options.starts_with("--checkpointing")) together.plan.checkpointing = c.changed.plan.checkpointing;
-    if (c.options.starts_with("--attention")) together.plan.attention = c.changed.plan.attention;
-    if (c.options.starts_with("--kernels")) together.plan.kernels = c.changed.plan.kernels;
-    if (c.options.starts_with("--optimizer")) together.plan.optimizer = c.changed.plan.optimizer;
-    options += c.options + ' ';
+  bytes least = needed;
+  int parts = 0;
+  auto const keep_if_less = [&](run const& changed, std::string const& how) {
+    bytes const less = required(m, changed);
+    if (less >= least) return;
+    together = changed, least = less, ++parts;
+    options += (options.empty() ? "" : " ") + how;
+  };
+  for (int round = 0; round < 2; ++round)  // what does not help at first may do so once another part has shrunk
+    for (alteration const& a : alterations) {
+      if (a.other_arithmetic || !a.applies(together.plan)) continue;
+      run changed = together;
+      a.apply(changed.plan);
+      keep_if_less(changed, a.options);
+    }
+  if (least > capacity) {
+    run changed = together;
+    for (std::int64_t const micro_batch : smaller_micro_batches(load)) {
+      changed = together;
+      with_micro_batch(changed, micro_batch);
+      if (required(m, changed) <= capacity) break;
+    }
+    keep_if_less(changed, micro_batch_options(changed));
   }
-  run best = together;
-  for (std::int64_t const micro_batch : smaller_micro_batches(load)) {
-    if (required(m, best) <= capacity) break;
-    best = together;
-    with_micro_batch(best, micro_batch);
-  }
-  if (best.load.micro_batch != load.micro_batch) options += micro_batch_options(best);
-  while (!options.empty() && options.back() == ' ') options.pop_back();
-  bytes const least = required(m, best);
-  if (options.find(" --") != std::string::npos && least < needed) advice.push_back("together " + line(options, least));
+  if (parts > 1) advice.push_back("together " + line(options, least));
   if (least > capacity)
     advice.push_back("else a shorter sequence, a smaller model or a larger device" + holding_device(m, given));
   return advice;

@@ -95,7 +95,8 @@ class table_builder final : public nlohmann::json_sax<nlohmann::json> {
     int const container = containers_++;
     if (!open_.empty()) put({is, container, {}});
     if (open_.size() == json_table::deepest)
-      throw input_error("nests deeper than " + std::to_string(json_table::deepest) + " levels");
+      throw input_error(one_line(open_.front().key, 60) + ": nests deeper than " + std::to_string(json_table::deepest) +
+                        " levels");
     open_.push_back({is, container, {}, 0});
     return true;
   }

@@ -47,7 +47,7 @@ int print(std::string const& text, int status) {
 }
 
 void add_estimate_options(CLI::App& command, estimate_request& to) {
-  command.add_option("config", to.config, "A model's config.json")->required()->option_text("CONFIG.json");
+  command.add_option("CONFIG.json", to.config, "The model's config")->required()->option_text(" ");
   command.add_option("--micro-batch", to.micro_batch, "Sequences that go through the model at once (1)")
       ->option_text("N");
   command.add_option("--sequence", to.sequence, "Tokens in a sequence (the config's longest, at most 4096)")
@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
   CLI::App& parameters = *app.add_subcommand("parameters", "Number of parameters, by architecture");
   CLI::App& devices = *app.add_subcommand("devices", "The GPUs known by name, in MiB");
   add_estimate_options(estimate, request);
-  parameters.add_option("config", request.config, "A model's config.json")->required()->option_text("CONFIG.json");
+  parameters.add_option("CONFIG.json", request.config, "The model's config")->required()->option_text(" ");
   for (CLI::App* command : {&estimate, &parameters, &devices})
     command->add_option("--format", request.format, "text, markdown, json (text)")->option_text("NAME");
 

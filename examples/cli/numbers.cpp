@@ -41,12 +41,10 @@ bytes size_in_bytes(std::string_view field, std::string_view text) {
                                    {"TB", 1000'000'000'000}};
   std::size_t const split = std::min(text.find_first_not_of("0123456789"), text.size());
   auto const amount = whole_number(text.substr(0, split));
+  constexpr std::uint64_t most = std::uint64_t{1} << 60;
   for (unit const& u : units)
-    if (amount && *amount != 0 && text.substr(split) == u.name) {
-      bytes const size = bytes{static_cast<std::uint64_t>(*amount)} * u.bytes;
-      if (size.value > std::uint64_t{1} << 60) break;
-      return size;
-    }
+    if (amount && *amount != 0 && text.substr(split) == u.name && static_cast<std::uint64_t>(*amount) <= most / u.bytes)
+      return bytes{static_cast<std::uint64_t>(*amount) * u.bytes};
   refuse(field, one_line(text, 40),
          "must be a whole number with a unit, such as 24GiB, 24GB or 512MiB; none means bytes");
 }

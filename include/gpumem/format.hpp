@@ -126,13 +126,15 @@ inline std::string thumb_sentence(breakdown const& b) {
          " kept by forward: " + human(t.total) + ". It leaves out what lives shortly and is not the peak.";
 }
 
+inline std::string held_against(report const& r) {
+  return (r.gpu->name.empty() ? r.gpu->id : r.gpu->name) + ": " + human(r.gpu->capacity, false) + " usable; peak " +
+         human(r.memory.peak.total) + " + reserve " + human(r.memory.reserve) + " = " + human(r.memory.required());
+}
+
 inline std::string verdict(report const& r) {
   bytes const required = r.memory.required(), capacity = r.gpu->capacity;
-  std::string text = (r.gpu->name.empty() ? r.gpu->id : r.gpu->name) + ": " + human(capacity, false) +
-                     " usable; peak " + human(r.memory.peak.total) + " + reserve " + human(r.memory.reserve) + " = " +
-                     human(required) + ": ";
-  return text + (r.fits() ? "it fits, " + human(capacity - required, false) + " to spare"
-                          : "it does NOT fit, " + human(required - capacity) + " missing");
+  return r.fits() ? "it fits, " + human(capacity - required, false) + " to spare"
+                  : "it does NOT fit, " + human(required - capacity) + " missing";
 }
 
 inline std::string quoted(std::string_view text) {
@@ -198,7 +200,7 @@ inline std::string to_text(report const& r, bool unicode = false) {
     text += row(name(m.phase), m.total, b.peak.total, unicode, m.phase == b.peak.phase ? " <- peak" : "");
   }
   text += '\n' + wrapped(thumb_sentence(b));
-  if (r.gpu) text += '\n' + wrapped(verdict(r));
+  if (r.gpu) text += '\n' + wrapped(held_against(r), "", "  ") + verdict(r) + '\n';
   for (std::string const& a : r.advice) text += wrapped(a, "  ", "    ");
   if (!r.notes.empty()) text += '\n';
   for (std::string const& n : r.notes) text += wrapped("note: " + n, "", "  ");
@@ -223,7 +225,7 @@ inline std::string to_markdown(report const& r) {
     text += (peak ? " **" : " ") + human(m.total) + (peak ? "** |\n" : " |\n");
   }
   text += '\n' + thumb_sentence(b) + '\n';
-  if (r.gpu) text += "\n**" + verdict(r) + "**\n";
+  if (r.gpu) text += '\n' + held_against(r) + ": **" + verdict(r) + "**\n";
   if (!r.advice.empty()) text += '\n';
   for (std::string const& a : r.advice) text += "- " + a + '\n';
   if (!r.notes.empty()) text += '\n';

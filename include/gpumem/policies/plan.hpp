@@ -13,15 +13,24 @@
 
 namespace gpumem {
 
+/// A type that names the optimizers' family; whether it says which tensors it keeps is asked where it is used, with a
+/// sentence.
 template <class P>
-concept policy = precision_policy<P> || optimizer_policy<P> || checkpointing_policy<P> || attention_policy<P> ||
+concept names_an_optimizer = std::same_as<typename P::family, optimizer_family>;
+
+template <class P>
+concept policy = precision_policy<P> || names_an_optimizer<P> || checkpointing_policy<P> || attention_policy<P> ||
     kernels_policy<P> || loss_policy<P> || runtime_policy<P> || reserve_policy<P>;
 
 namespace detail {
 
-template <optimizer_policy O>
+template <names_an_optimizer O>
 constexpr optimizer optimizer_of() {
-  optimizer o{.states = &O::states};
+  static_assert(optimizer_policy<O>,
+                "gpumem: an optimizer says which tensors it keeps for one parameter: "
+                "static constexpr state_list states(parameter const&)");
+  optimizer o;
+  if constexpr (optimizer_policy<O>) o.states = &O::states;
   if constexpr (requires { O::step; }) o.step = O::step;
   if constexpr (requires { O::shared; }) o.shared = O::shared;
   if constexpr (requires { O::trains; }) o.trains = O::trains;
@@ -54,7 +63,7 @@ template <policy P>
 constexpr void put(plan& to) {
   if constexpr (precision_policy<P>)
     to.precision = P::numbers;
-  else if constexpr (optimizer_policy<P>)
+  else if constexpr (names_an_optimizer<P>)
     to.optimizer = optimizer_of<P>();
   else if constexpr (checkpointing_policy<P>)
     to.checkpointing = P::numbers;

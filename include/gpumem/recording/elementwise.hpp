@@ -86,8 +86,8 @@ class elementwise_operations {
   }
   /// a + b where b is broadcast and needs no gradient.
   constexpr ref add_constant(ref a, ref b) {
-    const ref y = recording.make(elements(a), type(a));
-    recording.record({.name = "add", .in = {a, b}, .how = {gradient::pass}, .out = {y}});
+    const ref y = recording.make(elements(a), promote(type(a), type(b)));
+    recording.record({.name = "add", .in = {a, b}, .how = {passed(a, y)}, .out = {y}});
     return y;
   }
   /// a * b; each factor is saved for the other's gradient. A constant factor may be smaller and broadcast.
