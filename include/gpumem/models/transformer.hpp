@@ -56,16 +56,18 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
     ops.recording.until_here(old_q), ops.recording.until_here(old_k);  // arguments of one call for both
   }
   const bool llama_like = m.norm != norm::layer_norm;
-  const ref mixed = ops.attention(q, k, v,
-                                  {.batch = c.load.micro_batch,
-                                   .sequence = c.load.sequence,
-                                   .heads = m.heads,
-                                   .kv_heads = m.key_value_heads(),
-                                   .head_dim = m.head_width(),
-                                   .dropout = m.attention_dropout,
-                                   .softmax_in_fp32 = llama_like,
-                                   .softcap = m.softcap,
-                                   .mask = c.mask});
+  const attention_shape shape{.batch = c.load.micro_batch,
+                              .sequence = c.load.sequence,
+                              .heads = m.heads,
+                              .kv_heads = m.key_value_heads(),
+                              .head_dim = m.head_width(),
+                              .dropout = m.attention_dropout,
+                              .softmax_in_fp32 = llama_like,
+                              .softcap = m.softcap,
+                              .mask = c.mask};
+  k = ops.heads_for_attention(k, shape);
+  v = ops.heads_for_attention(v, shape);
+  const ref mixed = ops.attention(q, k, v, shape);
   const ref projected = ops.linear(mixed, width, m.hidden, m.output_bias);
   ops.recording.until_here(q), ops.recording.until_here(k), ops.recording.until_here(v);  // locals of the module
   return ops.dropout(projected, m.hidden_dropout);
@@ -85,7 +87,7 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
     } else {
       gate = ops.linear(x, m.hidden, width, m.feed_forward_bias);
     }
-    if (m.activation != activation::relu && ops.how.kernels == kernel_kind::fused) {
+    if (m.activation != activation::relu && numbers_of(ops.how.kernels).fused_activation) {
       if (!up) up = ops.linear(x, m.hidden, width, m.feed_forward_bias);
       inner = ops.fused_gate(gate, up);
     } else {
@@ -112,10 +114,12 @@ constexpr ref record_block(operations& ops, block_context const& c, ref x) {
   }
   ops.recording.until_here(normed);
   if (after) attended = norm_of(ops, c.model, attended);
+  if (c.model.multipliers) attended = ops.scale(attended);
   const ref middle = ops.add(x, attended), normed_again = norm_of(ops, c.model, middle);
   ref mlp = record_mlp(ops, c.model, normed_again);
   ops.recording.until_here(normed_again);
   if (after) mlp = norm_of(ops, c.model, mlp);
+  if (c.model.multipliers) mlp = ops.scale(mlp);
   return ops.add(middle, mlp);
 }
 
@@ -130,7 +134,9 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   t.constant(tokens, dtype::int64);  // the batch's attention mask
   const ref table = ops.parameter(m.vocabulary, m.hidden, role::embedding);
   detail::block_context context{m, load};
-  ref x = ops.embedding(table, ids, m.hidden), embedded = x, positions;
+  ref x = ops.embedding(table, ids, m.hidden);
+  if (m.multipliers) x = ops.scale(x);
+  ref embedded = x, positions;
   if (m.position == position::learned) {
     const ref position_table = ops.parameter(m.positions, m.hidden, role::embedding);
     const ref position_ids = t.make(load.sequence, dtype::int64);
@@ -153,11 +159,14 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   if (positions) t.until_here(positions);  // locals of the model's forward
   if (positions || m.scaled_embedding) t.until_here(embedded);
   t.enter_loss();
-  ref logits = m.tied_head ? ops.linear(x, {.matrix = table, .in = m.hidden, .out = m.vocabulary})
-                           : ops.linear(x, m.hidden, m.vocabulary, false);
-  if (m.softcap) logits = ops.softcap(logits);
-  if (!ops.how.optimizer.trains) return logits;
-  const ref loss = ops.language_model_loss(logits, labels, load.micro_batch);
+  const linear_weights head = m.tied_head ? linear_weights{.matrix = table, .in = m.hidden, .out = m.vocabulary}
+                                          : ops.declare_linear(m.hidden, m.vocabulary, false);
+  const auto shape_logits = [&](ref logits) {
+    if (m.multipliers) logits = ops.scale(logits);
+    return m.softcap ? ops.softcap(logits) : logits;
+  };
+  if (!ops.how.optimizer.trains) return shape_logits(ops.linear(x, head));
+  const ref loss = ops.language_model_loss(x, head, labels, load.micro_batch, shape_logits);
   t.until_here(x);  // the model's output object holds it
   return loss;
 }

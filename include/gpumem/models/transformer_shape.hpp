@@ -44,6 +44,7 @@ struct transformer {
   bool embedding_dropout = true;
   bool attention_dropout = true;
   bool hidden_dropout = true;  // after the attention's and the MLP's output projection
+  bool multipliers = false;    // embeddings, both branches and logits are scaled by constants (Granite)
   block_order block = block_order::pre_norm;
   bool qk_norm = false;           // a norm on each head of queries and keys, its weight shared by heads (Qwen3)
   bool scaled_embedding = false;  // the embedding is multiplied by a constant (Gemma)

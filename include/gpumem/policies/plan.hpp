@@ -2,8 +2,10 @@
 #pragma once
 #include <gpumem/policies/checkpointing.hpp>
 #include <gpumem/policies/kernels.hpp>
+#include <gpumem/policies/loss.hpp>
 #include <gpumem/policies/optimizer.hpp>
 #include <gpumem/policies/precision.hpp>
+#include <gpumem/policies/quantized_optimizer.hpp>
 #include <gpumem/policies/runtime.hpp>
 
 #include <concepts>
@@ -32,6 +34,7 @@ constexpr optimizer optimizer_of() {
   if constexpr (requires { O::step; }) o.step = O::step;
   if constexpr (requires { O::shared; }) o.shared = O::shared;
   if constexpr (requires { O::trains; }) o.trains = O::trains;
+  if constexpr (requires { O::in_backward_pass; }) o.in_backward = O::in_backward_pass;
   return o;
 }
 
@@ -47,7 +50,7 @@ struct plan {
   gpumem::checkpointing checkpointing = no_checkpointing::numbers;
   attention_kind attention = flash_attention::kind;
   kernel_kind kernels = eager_kernels::kind;
-  loss_kind loss = eager_loss::kind;
+  loss_path loss = eager_loss::numbers;
   gpumem::runtime runtime = pytorch_cuda::numbers;
   bytes reserve{std::uint64_t{1} << 30};
 
@@ -69,7 +72,7 @@ constexpr void put(plan& to) {
   else if constexpr (kernels_policy<P>)
     to.kernels = P::kind;
   else if constexpr (loss_policy<P>)
-    to.loss = P::kind;
+    to.loss = P::numbers;
   else if constexpr (runtime_policy<P>)
     to.runtime = P::numbers;
   else

@@ -22,8 +22,18 @@ class attention_operations : public norm_operations {
  public:
   using norm_operations::norm_operations;
 
-  /// x * cos + rotate_half(x) * sin, as Hugging Face writes it: six operations.
+  /// x * cos + rotate_half(x) * sin, as Hugging Face writes it: six operations; or one kernel that writes over x, and
+  /// over its gradient.
   constexpr ref rotary(ref x, ref cosine, ref sine) {
+    if (numbers_of(how.kernels).rotary_in_place) {
+      const ref turned = recording.view(x, elements(x));
+      recording.record({.name = "rotary in place",
+                        .in = {x, cosine, sine},
+                        .how = {gradient::view},
+                        .out = {turned},
+                        .saved = {cosine, sine}});
+      return turned;
+    }
     const ref straight = mul(x, cosine);
     const ref first = slice(x, elements(x) / 2), second = slice(x, elements(x) / 2);
     const ref negated = unary("neg", second, type(x), gradient::fresh), turned = recording.make(elements(x), type(x));
@@ -53,6 +63,11 @@ class attention_operations : public norm_operations {
     const ref query = to_half(q), key = to_half(k), value = to_half(v);
     return recording.recomputed(query, key, value, [&] { return attention_core(query, key, value, a); });
   }
+  /// Keys or values as the plan's attention takes them: some classes copy them to every query head first.
+  constexpr ref heads_for_attention(ref x, attention_shape const& a) {
+    const bool repeats = how.attention == attention_kind::flash_repeated || how.attention == attention_kind::efficient;
+    return repeats && a.kv_heads != a.heads ? repeat_elements(x, a.query_elements()) : x;
+  }
   /// silu(gate) * up or gelu(gate) * up in one kernel that writes both gradients over what it saved (Liger's SwiGLU and
   /// GEGLU).
   constexpr ref fused_gate(ref gate, ref up) {
@@ -67,19 +82,24 @@ class attention_operations : public norm_operations {
 
  private:
   constexpr ref attention_core(ref q, ref k, ref v, attention_shape const& a) {
-    return how.attention == attention_kind::flash ? flash_attention(q, k, v, a) : eager_attention(q, k, v, a);
+    return how.attention == attention_kind::eager ? eager_attention(q, k, v, a) : fused_attention(q, k, v, a);
   }
   /// FlashAttention 2: saves q, k, v, out and one fp32 statistic a row and head. Backward holds an fp32 copy of dq and
-  /// a row sum, both rounded, and dk and dv for every query head where heads are shared (flash_api.cpp, mha_bwd).
-  constexpr ref flash_attention(ref query, ref key, ref value, attention_shape const& a) {
+  /// a row sum, both rounded, and dk and dv for every query head where heads are shared (flash_api.cpp, mha_bwd). The
+  /// memory-efficient kernel pads the statistics to 32 rows; backward holds a row sum of as many
+  /// (attention_backward.cu).
+  constexpr ref fused_attention(ref query, ref key, ref value, attention_shape const& a) {
+    const bool flash = how.attention != attention_kind::efficient;
     const ref q = to_half(query), k = to_half(key), v = to_half(value);
     const ref y = recording.make(elements(q), type(q));
-    const ref statistics = recording.make(a.batch * a.heads * a.sequence, dtype::fp32);
-    const auto rows = static_cast<std::uint64_t>(a.batch * a.heads) * round_up(a.sequence, 128);
-    bytes workspace =
-        storage(dtype::fp32, rows) + storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
-    if (a.kv_heads != a.heads) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
-    recording.record({.name = "flash attention",
+    const std::int64_t padded = flash ? a.sequence : static_cast<std::int64_t>(round_up(a.sequence, 32));
+    const ref statistics = recording.make(a.batch * a.heads * padded, dtype::fp32);
+    const auto heads = static_cast<std::uint64_t>(a.batch * a.heads);
+    const std::uint64_t rows = heads * round_up(a.sequence, flash ? 128 : 32);
+    bytes workspace = storage(dtype::fp32, rows);
+    if (flash) workspace += storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
+    if (elements(k) != elements(q)) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
+    recording.record({.name = flash ? "flash attention" : "efficient attention",
                       .in = {q, k, v},
                       .how = {gradient::fresh, gradient::fresh, gradient::fresh},
                       .out = {y},
@@ -105,7 +125,11 @@ class attention_operations : public norm_operations {
   }
   constexpr ref softmax(ref x, dtype out) {
     const ref y = recording.make(elements(x), out);
-    recording.record({.name = "softmax", .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {y}});
+    recording.record({.name = "softmax",
+                      .in = {x},
+                      .how = {gradient::fresh},
+                      .out = {y},
+                      .saved = {y, how.runtime.softmax_saves_input ? x : ref{}}});
     return y;
   }
   constexpr ref copy_to_half(ref x) {

@@ -17,10 +17,10 @@ class elementwise_operations {
   tape& recording;
   plan const& how;
 
-  /// A parameter in the plan's weight dtype; a vector has one row.
-  constexpr ref parameter(std::int64_t rows, std::int64_t columns, role r) {
+  /// A parameter in the plan's weight dtype; a vector has one row. A frozen one is never trained.
+  constexpr ref parameter(std::int64_t rows, std::int64_t columns, role r, bool frozen = false) {
     return recording.parameter({.rows = rows, .columns = columns, .type = how.precision.weights, .role = r},
-                               how.optimizer.trains);
+                               how.optimizer.trains && !frozen);
   }
   constexpr std::int64_t elements(ref x) const { return recording.elements(x); }
   constexpr dtype type(ref x) const { return recording.type(x); }
@@ -104,7 +104,7 @@ class elementwise_operations {
   /// Hugging Face's `gelu_new`, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), one operation at a time; autocast
   /// runs pow in fp32.
   constexpr ref gelu_new(ref x) {
-    if (how.kernels == kernel_kind::fused) return gelu(x);
+    if (numbers_of(how.kernels).fused_activation) return gelu(x);
     const ref half = scale(x), base = to_fp32(x);
     const ref cube = unary("pow", base, type(base), gradient::fresh, base);
     const ref scaled_cube = scale(cube), inner = add(x, scaled_cube), argument = scale(inner);

@@ -25,8 +25,8 @@ class norm_operations : public contraction_operations {
     return y;
   }
   constexpr ref rms_norm(ref x, std::int64_t width) {
-    const ref weight = parameter(1, width, role::norm);
-    return how.kernels == kernel_kind::fused ? fused_rms_norm(x, width, weight) : eager_rms_norm(x, width, weight);
+    const ref weight = parameter(1, width, role::norm, numbers_of(how.kernels).frozen_norms);
+    return numbers_of(how.kernels).fused_norm ? fused_rms_norm(x, width, weight) : eager_rms_norm(x, width, weight);
   }
   /// Hugging Face's GemmaRMSNorm: as LlamaRMSNorm, but times (1 + weight) in fp32 and then back, so that it saves fp32.
   constexpr ref gemma_rms_norm(ref x, std::int64_t width) {
@@ -53,7 +53,11 @@ class norm_operations : public contraction_operations {
     const ref wide = cast(x, dtype::fp32);
     const ref square = unary("pow", wide, dtype::fp32, gradient::fresh, wide, full * 2);
     const ref mean = recording.make(rows, dtype::fp32);
-    recording.record({.name = "mean", .in = {square}, .how = {gradient::fresh}, .out = {mean}});
+    recording.record({.name = "mean",
+                      .in = {square},
+                      .how = {gradient::fresh},
+                      .out = {mean},
+                      .saved = {how.runtime.mean_saves_input ? square : ref{}}});
     const ref inverse_root = saving_result("rsqrt", mean, dtype::fp32),
               normalized = recording.make(elements(x), dtype::fp32);
     recording.record({.name = "mul",
@@ -76,17 +80,25 @@ class norm_operations : public contraction_operations {
                       .workspace_backward = trained ? product + column_sum(elements(x) / width, width) : bytes{}});
     return y;
   }
-  /// One kernel (Liger, Apex): saves its input and one fp32 statistic a row; backward sums the weight's gradient in one
-  /// fp32 row a multiprocessor (Liger-Kernel 0.4, rms_norm.py).
+  /// One kernel: saves its input and one fp32 statistic a row; backward sums the weight's gradient in fp32 rows, one a
+  /// multiprocessor (Liger-Kernel 0.4, rms_norm.py) or one a row of the input, which a column sum follows (0.2.1).
   constexpr ref fused_rms_norm(ref x, std::int64_t width, ref weight) {
-    const ref y = recording.make(elements(x), type(x)), statistic = recording.make(elements(x) / width, dtype::fp32);
-    const auto partial_rows = static_cast<std::uint64_t>(how.runtime.multiprocessors);
+    const kernel_set kernels = numbers_of(how.kernels);
+    const std::int64_t rows = elements(x) / width;
+    const ref y = recording.make(elements(x), type(x)), statistic = recording.make(rows, dtype::fp32);
+    bytes partial{};
+    if (recording.at(weight).needs_gradient) {
+      const bool per_row = kernels.sums == norm_sums::per_row;
+      const auto partial_rows = static_cast<std::uint64_t>(per_row ? rows : how.runtime.multiprocessors);
+      partial = storage(dtype::fp32, static_cast<std::uint64_t>(width)) * partial_rows;
+      if (per_row) partial += column_sum(rows, width);
+    }
     recording.record({.name = "fused rms norm",
                       .in = {x, weight},
-                      .how = {gradient::fresh, gradient::fresh},
+                      .how = {kernels.norm_over_gradient ? gradient::view : gradient::fresh, gradient::fresh},
                       .out = {y},
                       .saved = {x, statistic},
-                      .workspace_backward = storage(dtype::fp32, static_cast<std::uint64_t>(width)) * partial_rows});
+                      .workspace_backward = partial});
     return y;
   }
 };

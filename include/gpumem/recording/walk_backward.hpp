@@ -57,7 +57,7 @@ class walk_backward : public walk_forward {
   }
   /// The gradient that backward() starts from, which its caller holds as well.
   constexpr int seed(ref loss) {
-    const int c = new_cell(state_[loss.id].size, false, category::temporaries);
+    const int c = new_cell(options_.gradient_given ? 0 : state_[loss.id].size, false, category::temporaries);
     state_[loss.id].gradient = c, ++cell_[c].references;
     return c;
   }
@@ -130,8 +130,9 @@ class walk_backward : public walk_forward {
       see(signed_size(o.workspace_backward), o.name);
     }
     for (int c : from) release(c);
-    for (ref r : o.saved)
-      if (r) unsave(storage(r));
+    if (!options_.retain_graph)
+      for (ref r : o.saved)
+        if (r) unsave(storage(r));
     if (of_output == 0) return;
     for (int k = 0; k < 4; ++k)
       if (o.how[k] == gradient::saved) made[k] = take_over_saved(o, k);
@@ -187,7 +188,7 @@ class walk_backward : public walk_forward {
   /// (torch/csrc/autograd/functions/accumulate_grad.h).
   constexpr void accumulate(ref to, tensor_state& x) {
     gradient_cell& arrived = cell_[x.gradient];
-    if (options_.gradients != tape_.type(to)) {
+    if (options_.cast_gradients && options_.gradients != tape_.type(to)) {
       const category of = x.has_gradient ? category::temporaries : category::gradients;
       const int full = new_cell(rounded(gpumem::storage(options_.gradients, elements(tape_.at(to)))), false, of);
       see(0, "cast of a gradient");
@@ -207,6 +208,16 @@ class walk_backward : public walk_forward {
       arrived.references = 0;
     }
     x.has_gradient = true, x.gradient = 0;
+    if (options_.update_in_backward) update(to, x);
+  }
+
+  /// The optimizer's step for one parameter, whose gradient goes after it.
+  constexpr void update(ref of, tensor_state& x) {
+    const dtype type = options_.cast_gradients ? options_.gradients : tape_.type(of);
+    const std::int64_t size = rounded(gpumem::storage(type, elements(tape_.at(of))));
+    see(options_.update_tensors * size, "optimizer step in backward");
+    live_.add(category::gradients, -size);
+    x.has_gradient = false;
   }
 
   gradient_cell cell_[cells] = {};
