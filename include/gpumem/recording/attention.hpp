@@ -31,24 +31,29 @@ class attention_operations : public norm_operations {
                         .in = {x, cosine, sine},
                         .how = {gradient::view},
                         .out = {turned},
-                        .saved = {cosine, sine}});
+                        .saved = {cosine, sine},
+                        .cost = {.flops = 3, .flops_backward = 3}});
       return turned;
     }
     const ref straight = mul(x, cosine);
     const ref first = slice(x, elements(x) / 2), second = slice(x, elements(x) / 2);
     const ref negated = unary("neg", second, type(x), gradient::fresh), turned = recording.make(elements(x), type(x));
-    recording.record({.name = "cat", .in = {negated, first}, .how = {gradient::view, gradient::view}, .out = {turned}});
+    recording.record({.name = "cat",
+                      .in = {negated, first},
+                      .how = {gradient::view, gradient::view},
+                      .out = {turned},
+                      .cost = costs::moves});
     const ref crosswise = mul(turned, sine);
     return add(straight, crosswise);
   }
   /// Views of one fused projection; backward concatenates their gradients.
   constexpr void split(ref x, ref& a, ref& b, ref& c, std::int64_t a_elements, std::int64_t bc_elements) {
     a = recording.view(x, a_elements), b = recording.view(x, bc_elements), c = recording.view(x, bc_elements);
-    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b, c}});
+    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b, c}, .cost = costs::view});
   }
   constexpr void split(ref x, ref& a, ref& b) {
     a = recording.view(x, elements(x) / 2), b = recording.view(x, elements(x) / 2);
-    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b}});
+    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b}, .cost = costs::view});
   }
   /// Parts of one fused projection that are taken by slicing (InternLM2): queries are gathered, keys and values are
   /// views; backward makes zeros of the size of the whole for each.
@@ -76,7 +81,8 @@ class attention_operations : public norm_operations {
                       .in = {gate, up},
                       .how = {gradient::saved, gradient::saved},
                       .out = {y},
-                      .saved = {gate, up}});
+                      .saved = {gate, up},
+                      .cost = costs::gate});
     return y;
   }
 
@@ -104,32 +110,35 @@ class attention_operations : public norm_operations {
                       .how = {gradient::fresh, gradient::fresh, gradient::fresh},
                       .out = {y},
                       .saved = {q, k, v, y, statistics},
-                      .workspace_backward = workspace});
+                      .workspace_backward = workspace,
+                      .cost = costs::contraction(2 * a.sequence, 5 * a.sequence)});
     return y;
   }
   /// Hugging Face's eager attention: two batched products with the scores between them.
   constexpr ref eager_attention(ref query, ref key, ref value, attention_shape const& a) {
     const ref q = copy_to_half(query), k = all_heads(key, a), v = all_heads(value, a);
     const std::int64_t scores = checked(checked(a.batch * a.heads, a.sequence), a.sequence);
-    ref p = matmul(q, k, scores);
+    ref p = matmul(q, k, scores, a.head_dim);
     p = scale(p);
     if (a.softcap) p = softcap(p);
     p = a.mask ? add_constant(p, a.mask) : scale(p);
-    const ref input = to_fp32(p), probabilities = softmax(input, a.softmax_in_fp32 ? dtype::fp32 : type(input));
+    const ref input = to_fp32(p),
+              probabilities = softmax(input, a.softmax_in_fp32 ? dtype::fp32 : type(input), a.sequence);
     recording.until_here(p);
     p = cast(probabilities, type(v));
     p = dropout(p, a.dropout);
-    const ref mixed = matmul(p, v, a.query_elements());
+    const ref mixed = matmul(p, v, a.query_elements(), a.sequence);
     // The gradient comes transposed, so that reshaping it is a copy.
     return copy(alias("heads", mixed, elements(mixed), gradient::fresh));
   }
-  constexpr ref softmax(ref x, dtype out) {
+  constexpr ref softmax(ref x, dtype out, std::int64_t length) {
     const ref y = recording.make(elements(x), out);
     recording.record({.name = "softmax",
                       .in = {x},
                       .how = {gradient::fresh},
                       .out = {y},
-                      .saved = {y, how.runtime.softmax_saves_input ? x : ref{}}});
+                      .saved = {y, how.runtime.softmax_saves_input ? x : ref{}},
+                      .cost = costs::softmax(length)});
     return y;
   }
   constexpr ref copy_to_half(ref x) {

@@ -36,7 +36,8 @@ class contraction_operations : public elementwise_operations {
                       .out = {y},
                       .saved = {recording.at(matrix).needs_gradient ? input : ref{},
                                 recording.at(input).needs_gradient ? matrix : ref{}},
-                      .workspace_backward = sums ? column_sum(rows, w.out) : bytes{}});
+                      .workspace_backward = sums ? column_sum(rows, w.out) : bytes{},
+                      .cost = costs::contraction(w.in)});
     if (input != x) recording.until_here(x);  // the caller's argument outlives the cast inside
     return y;
   }
@@ -47,15 +48,23 @@ class contraction_operations : public elementwise_operations {
   /// Rows of a table; autocast does not cast it. Its gradient is dense.
   constexpr ref embedding(ref table, ref indices, std::int64_t width) {
     const ref y = recording.make(checked(elements(indices), width), type(table));
-    recording.record(
-        {.name = "embedding", .in = {table, indices}, .how = {gradient::fresh}, .out = {y}, .saved = {indices}});
+    recording.record({.name = "embedding",
+                      .in = {table, indices},
+                      .how = {gradient::fresh},
+                      .out = {y},
+                      .saved = {indices},
+                      .cost = costs::gathers});
     return y;
   }
-  /// A batched matrix product; saves both operands as laid out.
-  constexpr ref matmul(ref a, ref b, std::int64_t out_elements) {
+  /// A batched matrix product over `inner`; saves both operands as laid out.
+  constexpr ref matmul(ref a, ref b, std::int64_t out_elements, std::int64_t inner) {
     const ref y = recording.make(out_elements, type(a));
-    recording.record(
-        {.name = "matmul", .in = {a, b}, .how = {gradient::fresh, gradient::fresh}, .out = {y}, .saved = {a, b}});
+    recording.record({.name = "matmul",
+                      .in = {a, b},
+                      .how = {gradient::fresh, gradient::fresh},
+                      .out = {y},
+                      .saved = {a, b},
+                      .cost = costs::contraction(inner)});
     return y;
   }
 

@@ -28,31 +28,34 @@ class elementwise_operations {
   constexpr dtype stream() const { return how.precision.weights; }
 
   /// An operation with one input that allocates a tensor of the same number of elements.
-  constexpr ref unary(char const* name, ref x, dtype out, gradient comes, ref saved = {},
-                      bytes workspace_backward = {}) {
+  constexpr ref unary(char const* name, ref x, dtype out, gradient comes, ref saved = {}, bytes workspace_backward = {},
+                      cost const& computes = {}) {
     const ref y = recording.make(elements(x), out);
     recording.record({.name = name,
                       .in = {x},
                       .how = {comes},
                       .out = {y},
                       .saved = {saved},
-                      .workspace_backward = workspace_backward});
+                      .workspace_backward = workspace_backward,
+                      .cost = computes});
     return y;
   }
   /// As unary, saving its own result (softmax, tanh, rsqrt).
-  constexpr ref saving_result(char const* name, ref x, dtype out) {
+  constexpr ref saving_result(char const* name, ref x, dtype out, cost const& computes = {}) {
     const ref y = recording.make(elements(x), out);
-    recording.record({.name = name, .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {y}});
+    recording.record({.name = name, .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {y}, .cost = computes});
     return y;
   }
-  constexpr ref cast(ref x, dtype to) { return type(x) == to ? x : unary("cast", x, to, gradient::fresh); }
+  constexpr ref cast(ref x, dtype to) {
+    return type(x) == to ? x : unary("cast", x, to, gradient::fresh, {}, {}, costs::moves);
+  }
   /// Under autocast: to the half that contractions run in, and to the fp32 that norms, softmax and losses run in.
   constexpr ref to_half(ref x) { return how.precision.autocast ? cast(x, how.precision.autocast_type) : x; }
   constexpr ref to_fp32(ref x) { return how.precision.autocast ? cast(x, dtype::fp32) : x; }
 
   constexpr ref scale(ref x) { return unary("scale", x, type(x), gradient::fresh); }
-  constexpr ref gelu(ref x) { return unary("gelu", x, type(x), gradient::fresh, x); }
-  constexpr ref silu(ref x) { return unary("silu", x, type(x), gradient::fresh, x); }
+  constexpr ref gelu(ref x) { return unary("gelu", x, type(x), gradient::fresh, x, {}, costs::gelu); }
+  constexpr ref silu(ref x) { return unary("silu", x, type(x), gradient::fresh, x, {}, costs::silu); }
   /// cap * tanh(x / cap), one operation at a time.
   constexpr ref softcap(ref x) {
     const ref inner = scale(x), bounded = saving_result("tanh", inner, type(inner));
@@ -63,7 +66,8 @@ class elementwise_operations {
   constexpr ref dropout(ref x, bool on) {
     if (!on || !how.optimizer.trains) return x;
     const ref mask = recording.make(elements(x), dtype::u8), y = recording.make(elements(x), type(x));
-    recording.record({.name = "dropout", .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {mask}});
+    recording.record(
+        {.name = "dropout", .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {mask}, .cost = costs::dropout});
     return y;
   }
   constexpr ref add(ref a, ref b) {
@@ -137,18 +141,18 @@ class elementwise_operations {
   /// A tensor that shares the storage of x.
   constexpr ref alias(char const* name, ref x, std::int64_t count, gradient comes) {
     const ref y = recording.view(x, count);
-    recording.record({.name = name, .in = {x}, .how = {comes}, .out = {y}});
+    recording.record({.name = name, .in = {x}, .how = {comes}, .out = {y}, .cost = costs::view});
     return y;
   }
   constexpr ref reshape(ref x) { return alias("view", x, elements(x), gradient::view); }
   /// A part of x; backward makes zeros of the size of the whole.
   constexpr ref slice(ref x, std::int64_t count) { return alias("slice", x, count, gradient::fresh); }
   /// contiguous() of a transposed view: a copy whose gradient passes as a view.
-  constexpr ref copy(ref x) { return unary("copy", x, type(x), gradient::view); }
+  constexpr ref copy(ref x) { return unary("copy", x, type(x), gradient::view, {}, {}, costs::moves); }
   /// Copies of x along a new dimension (repeated key and value heads); backward sums over the copies.
   constexpr ref repeat_elements(ref x, std::int64_t count) {
     const ref y = recording.make(count, type(x));
-    recording.record({.name = "repeat heads", .in = {x}, .how = {gradient::fresh}, .out = {y}});
+    recording.record({.name = "repeat heads", .in = {x}, .how = {gradient::fresh}, .out = {y}, .cost = costs::moves});
     return y;
   }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <gpumem/core/memory.hpp>
 #include <gpumem/core/tensor.hpp>
+#include <gpumem/recording/cost.hpp>
 
 #include <cstdint>
 
@@ -57,6 +58,7 @@ struct operation {
   ref out[3] = {};
   ref saved[7] = {};
   bytes workspace_forward{}, workspace_backward{};
+  gpumem::cost cost{};
   gpumem::recompute recompute = gpumem::recompute::none;  // set by record
   int first_tensor = 0, end_tensor = 0;                   // set by record: the tensors that it allocates
 };
