@@ -216,8 +216,9 @@ TEST_CASE("numbers of options are refused unless they are plain integers") {
                               "9223372036854775808", "1099511627777"})
       check_refusal({"estimate", config, option, value},
                     {std::string(option) + " = " + value + ": must be an integer from 1 to 2^40"});
+  check_refusal({"estimate", config, "--memory", "0GiB"}, {"--memory = 0GiB: must be a whole number with a unit"});
   for (char const* option : {"--memory", "--reserve"})
-    for (char const* value : {"0", "0GiB", "-1", "x", "GiB", "24 GiB", "24gib", "1.5GiB", "1e3", "99999999999999999999",
+    for (char const* value : {"", "00", "-1", "x", "GiB", "24 GiB", "24gib", "1.5GiB", "1e3", "99999999999999999999",
                               "2000000TiB", "1099511627776TB"})
       check_refusal({"estimate", config, option, value},
                     {std::string(option) + " = " + value + ": must be a whole number with a unit"});
