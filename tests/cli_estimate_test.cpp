@@ -318,6 +318,35 @@ TEST_CASE("the devices are the catalogue with both totals") {
         std::string::npos);
 }
 
+TEST_CASE("the program prints what its README shows") {
+  std::istringstream readme(contents(GPUMEM_README));
+  std::string shown, line;
+  result last;
+  int commands = 0;
+  auto const check_last = [&] {
+    if (commands > 0) CHECK(last.out == shown);
+    shown.clear();
+  };
+  bool inside = false;
+  while (std::getline(readme, line)) {
+    if (line.rfind("```", 0) == 0) {
+      if (inside) check_last();
+      inside = line == "```console";
+    } else if (inside && line.rfind("$ gpumem ", 0) == 0) {
+      check_last();
+      std::istringstream words(line.substr(9));
+      std::vector<std::string> arguments;
+      for (std::string word; words >> word;)
+        arguments.push_back(word.ends_with(".json") ? GPUMEM_CONFIGS "/" + word : word);
+      last = run(arguments);
+      ++commands;
+    } else if (inside) {
+      shown += line + '\n';
+    }
+  }
+  CHECK(commands == 3);
+}
+
 TEST_CASE("help and version are answers") {
   for (std::vector<std::string> const& arguments : std::vector<std::vector<std::string>>{
            {"--help"}, {"estimate", "--help"}, {"parameters", "-h"}, {"devices", "-h"}}) {

@@ -60,6 +60,11 @@ TEST_CASE("files that cannot be read are refused") {
   for (char const* command : {"parameters", "estimate"}) {
     check_refusal({command, scratch().file("missing.json")}, {"missing.json", "cannot be opened: No such file"});
     check_refusal({command, scratch().file("")}, {"cannot be read: Is a directory"});
+    check_refusal({command, scratch().file("caf\xC3\xA9 de nuit.json")},
+                  {"caf\xC3\xA9 de nuit.json: cannot be opened"});
+    check_refusal({command, scratch().file("two\nlines.json")}, {"two?lines.json: cannot be opened"});
+    check_refusal({command, scratch().file(std::string(300, 'n'))}, {"cannot be opened: File name too long"});
+    check_refusal({command, ""}, {"cannot be opened"});
     // Reading the first page of a process fails for everyone, root too.
     check_refusal({command, "/proc/self/mem"}, {"/proc/self/mem: cannot be read: Input/output error"});
   }

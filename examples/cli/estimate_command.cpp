@@ -22,7 +22,7 @@ constexpr char const* autocast_note =
 
 transformer const& recorded_model(estimate_request const& request, described_model const& m) {
   auto const refuse_model = [&](std::string const& what) {
-    throw input_error(one_line(request.config, 200) + ": activations of " + what +
+    throw input_error(printable(request.config) + ": activations of " + what +
                       " are not modelled yet; see gpumem parameters");
   };
   auto const* const numbers = std::get_if<transformer>(&m.numbers);
@@ -122,6 +122,7 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   described_model const d = load_model(request.config);
   transformer const& m = recorded_model(request, d);
   r.notes = d.notes;
+  r.notes.insert(r.notes.end(), d.recording_notes.begin(), d.recording_notes.end());
   workload const load = read_workload(request, d, r.notes);
   try {
     r.memory = estimate(m, load, p);
@@ -130,7 +131,7 @@ answer run_estimate(estimate_request const& request, bool unicode) {
                         " elements, more than 2^31 - 1: kernels with 32-bit indices fail on it");
     if (!r.fits()) r.advice = advise(m, load, p, r.gpu->capacity);
   } catch (error const& e) {
-    throw input_error(one_line(request.config, 200) + ": " + e.what());
+    throw input_error(printable(request.config) + ": " + e.what());
   }
   r.trains = p.optimizer.trains;
   r.title = model_line(d, r.memory.parameters);

@@ -57,4 +57,11 @@ std::string one_line(std::string_view text, std::size_t longest) {
   return line;
 }
 
+std::string printable(std::string_view text) {
+  std::string name(text);
+  for (char& c : name)
+    if ((c >= 0 && c < ' ') || c == '\x7F') c = '?';
+  return name;
+}
+
 }  // namespace gpumem::cli

@@ -33,7 +33,7 @@ parameter_count count(std::string const& path, described_model const& m) {
   try {
     return count_parameters(m);
   } catch (error const& e) {
-    throw input_error(one_line(path, 200) + ": " + e.what());
+    throw input_error(printable(path) + ": " + e.what());
   }
 }
 
