@@ -22,7 +22,7 @@ constexpr char const* autocast_note =
 
 transformer const& recorded_model(estimate_request const& request, described_model const& m) {
   auto const refuse_model = [&](std::string const& what) {
-    throw input_error(one_line(request.config, 200) + ": activations of " + what +
+    throw input_error(printable(request.config) + ": activations of " + what +
                       " are not modelled yet; see gpumem parameters");
   };
   auto const* const numbers = std::get_if<transformer>(&m.numbers);
@@ -66,7 +66,7 @@ void read_plan(estimate_request const& request, report& to, plan& p) {
     choose(p, family, value);
     to.plan.push_back({std::string(family.name), value});
   }
-  if (request.reserve) p.reserve = size_in_bytes("--reserve", *request.reserve);
+  if (request.reserve) p.reserve = size_in_bytes("--reserve", *request.reserve, true);
 }
 
 void read_device(estimate_request const& request, report& to, plan& p) {
@@ -79,6 +79,18 @@ void read_device(estimate_request const& request, report& to, plan& p) {
   } else if (request.memory) {
     to.gpu = device_fact{"memory", "memory " + *request.memory, size_in_bytes("--memory", *request.memory)};
   }
+}
+
+// Kernels with 32-bit indices fail on larger tensors, some of them silently.
+constexpr std::int64_t largest_indexed = 2147483647;
+
+std::int64_t largest_tensor(transformer const& m, workload const& load, plan const& p) {
+  tape_with_room<> t;
+  operations ops{t, p};
+  static_cast<void>(record(ops, m, load));
+  std::int64_t largest = 0;
+  for (int id = 1; id <= t.tensors(); ++id) largest = std::max(largest, t.tensor_at(id).elements);
+  return largest;
 }
 
 // Whether the block is one whose saved bytes were measured: GPT-2's, and Llama's without biases, dropout and autocast.
@@ -110,12 +122,16 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   described_model const d = load_model(request.config);
   transformer const& m = recorded_model(request, d);
   r.notes = d.notes;
+  r.notes.insert(r.notes.end(), d.recording_notes.begin(), d.recording_notes.end());
   workload const load = read_workload(request, d, r.notes);
   try {
     r.memory = estimate(m, load, p);
+    if (std::int64_t const n = largest_tensor(m, load, p); n > largest_indexed)
+      r.notes.push_back("the largest tensor has " + detail::with_thousands(static_cast<std::uint64_t>(n)) +
+                        " elements, more than 2^31 - 1: kernels with 32-bit indices fail on it");
     if (!r.fits()) r.advice = advise(m, load, p, r.gpu->capacity);
   } catch (error const& e) {
-    throw input_error(one_line(request.config, 200) + ": " + e.what());
+    throw input_error(printable(request.config) + ": " + e.what());
   }
   r.trains = p.optimizer.trains;
   r.title = model_line(d, r.memory.parameters);
