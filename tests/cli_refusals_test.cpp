@@ -237,8 +237,8 @@ TEST_CASE("every family refuses unknown values, and says not yet for those to co
     char const* known;
   };
   option const families[] = {{"--precision", "fp8", "fp32, mixed-bf16, "},
-                             {"--optimizer", "adam-mini", "adamw, "},
                              {"--optimizer", "muon", "adamw, "},
+                             {"--optimizer", "galore", "adamw, "},
                              {"--checkpointing", "offloaded", "none, full, every:K"},
                              {"--attention", "flex", "eager, flash"},
                              {"--kernels", "compiled", "eager, fused"},
