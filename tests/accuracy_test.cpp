@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The walk against measured GPU peaks: whole fine-tunes and isolated operations.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <vector>
 
 #include "catch.hpp"
-#include "fine_tunes.hpp"
 #include "measured_runs.hpp"
-#include "operation_records.hpp"
+#include "predictions.hpp"
 
 using namespace gpumem;
 
@@ -73,4 +74,26 @@ TEST_CASE("thirteen of Liger's fourteen operations within 1 KiB, the other one 1
 TEST_CASE("an operation's record as a compile-time constant", "[accuracy]") {
   STATIC_REQUIRE(measured::gated_mlp(4 * 2048, true, true).total.value == 1'659'109'376);
   STATIC_REQUIRE(measured::norm(4096, 4096, false).total.value == 335'708'160);
+}
+
+TEST_CASE("BERT-large on a V100 is within 6 % of nvidia-smi and never above it", "[accuracy]") {
+  for (measured::bert_run const& r : measured::bert_runs) {
+    const double error = measured::error_of(measured::device_bytes(r).value, measured::bytes_of(r.id));
+    INFO(r.id << ": " << 100 * error << " %");
+    CHECK(error < 0);
+    CHECK(error > -0.06);
+  }
+}
+
+TEST_CASE("every measured run has a prediction, once", "[accuracy]") {
+  const std::vector<measured::prediction> said = measured::predictions();
+  std::size_t predicted = 0;
+  for (measured::run const& r : measured::read_runs()) {
+    if (r.figure == "context") continue;  // a constant of the runtime, not a run
+    INFO(r.id);
+    CHECK(std::count_if(said.begin(), said.end(), [&](measured::prediction const& p) { return p.id == r.id; }) == 1);
+    ++predicted;
+  }
+  CHECK(predicted == said.size());
+  CHECK(predicted == 36);
 }

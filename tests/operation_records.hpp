@@ -29,7 +29,7 @@ class operation_script {
     const std::uint64_t workspaces = how_.runtime.cublas_workspace.value * static_cast<std::uint64_t>(threads);
     o.resident.overhead = {workspaces}, o.cast_gradients = false;
     const timeline t = walk(tape_, value, how_.runtime, o);
-    const moment before = t.forward.total > t.loss.total ? t.forward : t.loss;
+    const moment before = t.forward.total >= t.loss.total ? t.forward : t.loss;
     return t.backward.total > before.total ? t.backward : before;
   }
 

@@ -1,56 +1,18 @@
 // SPDX-License-Identifier: MIT
 // What one block saves for backward, against measured rows and against the closed forms derived from them.
 #include <cstdint>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "measured_blocks.hpp"
+#include "measured_rows.hpp"
 
 using namespace measured_blocks;
-
-namespace {
-
-struct row {
-  std::string kind_name;
-  kind what;
-  shape dims;
-  std::uint64_t measured = 0;
-};
-
-std::vector<row> measured_rows() {
-  std::ifstream file{GPUMEM_TEST_DATA "/saved_bytes_per_layer.csv"};
-  std::string line, cell;
-  std::getline(file, line);
-  std::vector<row> rows;
-  while (std::getline(file, line)) {
-    std::vector<std::string> c;
-    for (std::istringstream cells{line}; std::getline(cells, cell, ',');) c.push_back(cell);
-    REQUIRE(c.size() == 12);
-    const auto n = [&](std::size_t i) { return std::stoll(c[i]); };
-    rows.push_back({.kind_name = c[0] + ' ' + c[1] + ' ' + c[2] + ' ' + c[3] + ' ' + c[4],
-                    .what = {.arch = c[0] == "llama"         ? architecture::llama
-                                     : c[0] == "bert_postln" ? architecture::bert
-                                                             : architecture::gpt2,
-                             .flash = c[1] == "flash",
-                             .fused = c[2].find("unfused") == std::string::npos,
-                             .prec = c[3] == "fp32"   ? precision::fp32
-                                     : c[3] == "bf16" ? precision::bf16
-                                                      : precision::autocast,
-                             .dropout = c[4] != "0.0"},
-                    .dims = {n(5), n(6), n(7), n(8), n(9), n(10)},
-                    .measured = std::stoull(c[11])});
-  }
-  return rows;
-}
-
-}  // namespace
 
 TEST_CASE("208 measured rows of GPT-2, Llama and BERT blocks, to the byte", "[saved bytes]") {
   const std::vector<row> rows = measured_rows();
