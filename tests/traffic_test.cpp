@@ -116,6 +116,13 @@ TEST_CASE("a model's contractions have their closed form", "[traffic]") {
   CHECK(flash.total().total() < eager.total().total());
 }
 
+TEST_CASE("a fused linear loss makes its three products forward", "[traffic]") {
+  const step_traffic t = traffic_of(gpt2, eight, make_plan(pure<dtype::bf16>{}, fused_linear_loss{}), v100);
+  constexpr std::uint64_t shifted = 2 * (n - 8) * h * V;  // each sequence without its last token
+  CHECK(t.contraction.forward.flops == products + attention + 3 * shifted);
+  CHECK(2 * t.contraction.backward.flops == 4 * products + 5 * attention);
+}
+
 TEST_CASE("checkpointing runs the blocks again, accumulation the step, inference no backward", "[traffic]") {
   const step_traffic once = traffic_of(gpt2, eight, half, v100);
   const step_traffic full = traffic_of(gpt2, eight, make_plan(pure<dtype::bf16>{}, checkpoint_every<1>{}), v100);

@@ -11,6 +11,7 @@
 #include "model_facts.hpp"
 #include "numbers.hpp"
 #include "policies.hpp"
+#include "requests.hpp"
 
 namespace gpumem::cli {
 namespace {
@@ -20,7 +21,7 @@ constexpr char const* autocast_note =
     "mixed-bf16 (assumed): fp32 master + bf16 copy, fp32 gradients; training with torch.autocast? "
     "--precision autocast-bf16";
 
-using recorded_numbers = std::variant<transformer, encoder_classifier>;
+}  // namespace
 
 recorded_numbers recorded_model(estimate_request const& request, described_model const& m) {
   auto const refuse_model = [&](std::string const& what) {
@@ -59,12 +60,6 @@ workload read_workload(estimate_request const& request, described_model const& m
   return load;
 }
 
-named_device const& find_device(std::string const& id) {
-  for (named_device const& d : device_catalogue)
-    if (id == d.id) return d;
-  refuse("--device", one_line(id, 40), "not known; gpumem devices lists them, --memory takes a size");
-}
-
 void read_plan(estimate_request const& request, report& to, plan& p) {
   auto const& families = policy_families();
   for (std::size_t i = 0; i < families.size(); ++i) {
@@ -75,6 +70,14 @@ void read_plan(estimate_request const& request, report& to, plan& p) {
     to.plan.push_back({std::string(family.name), value});
   }
   if (request.reserve) p.reserve = size_in_bytes("--reserve", *request.reserve, true);
+}
+
+namespace {
+
+named_device const& find_device(std::string const& id) {
+  for (named_device const& d : device_catalogue)
+    if (id == d.id) return d;
+  refuse("--device", one_line(id, 40), "not known; gpumem devices lists them, --memory takes a size");
 }
 
 void read_device(estimate_request const& request, report& to, plan& p) {

@@ -46,7 +46,7 @@ int print(std::string const& text, int status) {
   return fail(std::string("standard output: ") + std::strerror(errno));
 }
 
-void add_estimate_options(CLI::App& command, estimate_request& to) {
+void add_step_options(CLI::App& command, estimate_request& to) {
   command.add_option("CONFIG.json", to.config, "The model's config")->required()->option_text(" ");
   command.add_option("--micro-batch", to.micro_batch, "Sequences that go through the model at once (1)")
       ->option_text("N");
@@ -60,11 +60,22 @@ void add_estimate_options(CLI::App& command, estimate_request& to) {
         .add_option("--" + std::string(families[i].name), to.policies[i],
                     known_values(families[i]) + " (" + std::string(families[i].otherwise) + ")")
         ->option_text("NAME");
+  command.add_option("--labels", to.labels, "Classes of an encoder's classifier (2)")->option_text("N");
+}
+
+void add_estimate_options(CLI::App& command, estimate_request& to) {
+  add_step_options(command, to);
   command.add_option("--device", to.device, "A GPU of gpumem devices: does the step fit?")->option_text("ID");
   command.add_option("--memory", to.memory, "The same for a size such as 24GiB")->option_text("SIZE");
   command.add_option("--reserve", to.reserve, "Set aside for the CUDA context and the allocator (1GiB)")
       ->option_text("SIZE");
-  command.add_option("--labels", to.labels, "Classes of an encoder's classifier (2)")->option_text("N");
+}
+
+void add_traffic_options(CLI::App& command, estimate_request& to) {
+  add_step_options(command, to);
+  command.add_option("--device", to.device, "A GPU of gpumem devices whose rates are known")->option_text("ID");
+  command.add_option("--bandwidth", to.bandwidth, "Memory bandwidth in 1e9 bytes a second")->option_text("N");
+  command.add_option("--tflops", to.tflops, "Rate of contractions in 1e12 FLOPs a second")->option_text("N");
 }
 
 int run(int argc, char** argv) {
@@ -76,11 +87,13 @@ int run(int argc, char** argv) {
   app.footer("Exit status: 0 it fits or no device was named, 1 it does not fit, 2 the input is wrong.");
   estimate_request request;
   CLI::App& estimate = *app.add_subcommand("estimate", "Memory of a training step, phase by phase");
+  CLI::App& traffic = *app.add_subcommand("traffic", "FLOPs, bytes and predicted time of a training step, by class");
   CLI::App& parameters = *app.add_subcommand("parameters", "Number of parameters, by architecture");
   CLI::App& devices = *app.add_subcommand("devices", "The GPUs known by name, in MiB");
   add_estimate_options(estimate, request);
+  add_traffic_options(traffic, request);
   parameters.add_option("CONFIG.json", request.config, "The model's config")->required()->option_text(" ");
-  for (CLI::App* command : {&estimate, &parameters, &devices})
+  for (CLI::App* command : {&estimate, &traffic, &parameters, &devices})
     command->add_option("--format", request.format, "text, markdown, json (text)")->option_text("NAME");
 
   try {
@@ -93,6 +106,7 @@ int run(int argc, char** argv) {
     return fail(e.what());
   }
   answer const given = estimate     ? run_estimate(request, terminal_shows_unicode())
+                       : traffic    ? run_traffic(request)
                        : parameters ? run_parameters(request.config, request.format)
                                     : run_devices(request.format);
   return print(given.output, given.status);

@@ -111,7 +111,7 @@ class attention_operations : public norm_operations {
                       .out = {y},
                       .saved = {q, k, v, y, statistics},
                       .workspace_backward = workspace,
-                      .cost = costs::contraction(2 * a.sequence, 5 * a.sequence)});
+                      .cost = costs::contraction(a.sequence, 2, 5)});
     return y;
   }
   /// Hugging Face's eager attention: two batched products with the scores between them.

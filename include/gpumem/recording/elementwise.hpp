@@ -112,7 +112,7 @@ class elementwise_operations {
     const ref half = scale(x), base = to_fp32(x);
     const ref cube = unary("pow", base, type(base), gradient::fresh, base);
     const ref scaled_cube = scale(cube), inner = add(x, scaled_cube), argument = scale(inner);
-    const ref tanh = saving_result("tanh", argument, type(argument));
+    const ref tanh = saving_result("tanh", argument, type(argument), costs::tanh_of_gelu);
     const ref one_more = unary("add constant", tanh, type(tanh), gradient::pass);
     const ref y = mul(half, one_more);
     recording.until_here(x);
@@ -123,7 +123,8 @@ class elementwise_operations {
     if (how.kernels == kernel_kind::fused) return gelu(x);
     const ref half = scale(x), stretched = scale(x), factor = scale(x), square = mul(factor, x);
     const ref one_more = unary("add constant", square, type(square), gradient::pass);
-    const ref argument = mul(stretched, one_more), tanh = saving_result("tanh", argument, type(argument));
+    const ref argument = mul(stretched, one_more),
+              tanh = saving_result("tanh", argument, type(argument), costs::tanh_of_gelu);
     const ref gate = unary("add constant", tanh, type(tanh), gradient::pass);
     const ref y = mul(half, gate);
     recording.until_here(x);

@@ -75,7 +75,7 @@ class loss_operations : public attention_operations {
          .out = {loss},
          .saved = {dx, dw},
          .workspace_forward = half + full + (n > chunk ? half : bytes{}) + losses + bytes{how.runtime.granule},
-         .cost = costs::contraction(3 * checked(checked(rows, head.in), head.out), costs::scales_forward_gradients)});
+         .cost = costs::contraction(head.out, 3, costs::scales_forward_gradients)});
     return loss;
   }
 

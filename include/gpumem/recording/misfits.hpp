@@ -33,7 +33,7 @@ constexpr misfit_list misfits_of(tape const& recording) {
     segment const& part = recording.segment_at(s);
     for (int i = part.first; i < part.end; ++i) {
       operation const& o = recording.operation_at(i);
-      if (o.cost.kind != operation_class::contraction || o.cost.inner_backward != 0) continue;
+      if (o.cost.kind != operation_class::contraction || o.cost.flops_backward != 0) continue;
       tensor const& second = recording.at(o.in[1]);
       tensor const& weight = second.cast_of != 0 ? recording.tensor_at(second.cast_of) : second;
       look(o.cost.inner, false);

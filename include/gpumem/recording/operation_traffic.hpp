@@ -23,15 +23,14 @@ class operation_traffic {
     for (int k = 0; k < 4; ++k)
       if (o_.in[k] && !seen_before(o_.in, k)) t.reads += k == 0 && o_.cost.gathers ? gathered() : size(o_.in[k]);
     t.writes = written();
-    t.flops = o_.cost.kind == operation_class::contraction
-                  ? checked_multiply(2, checked_multiply(elements(o_.out[0]), unsigned_(o_.cost.inner)))
-                  : checked_multiply(o_.cost.flops, widest());
+    t.flops = o_.cost.kind == operation_class::contraction ? flops_of(o_.cost.flops)
+                                                           : checked_multiply(o_.cost.flops, widest());
     if (t.total() != 0) f(o_.cost.kind, t);
   }
   /// Calls f(class, traffic) for each backward kernel.
   template <class F>
   constexpr void backward(F const& f) const {
-    if (o_.cost.kind == operation_class::contraction && o_.cost.inner_backward == 0) return products(f);
+    if (o_.cost.kind == operation_class::contraction && o_.cost.flops_backward == 0) return products(f);
     int fresh = 0;
     for (int k = 0; k < 4; ++k) fresh += o_.how[k] == gradient::fresh || o_.how[k] == gradient::fresh_view ? 1 : 0;
     if (fresh > 1 && o_.cost.kind == operation_class::elementwise) return one_kernel_each(f);
@@ -44,8 +43,7 @@ class operation_traffic {
       if (o_.saved[k] && !seen_before(o_.saved, k) && !(o_.cost.gathers && o_.saved[k] == o_.in[0]))
         t.reads += size(o_.saved[k]);
     if (o_.cost.kind == operation_class::contraction) {
-      if (o_.cost.inner_backward > 0)
-        t.flops = checked_multiply(2, checked_multiply(elements(o_.out[0]), unsigned_(o_.cost.inner_backward)));
+      if (o_.cost.flops_backward != costs::scales_forward_gradients) t.flops = flops_of(o_.cost.flops_backward);
     } else {  // what an eager chain of reductions stages between its kernels is written and read
       t.reads += o_.workspace_backward.value, t.writes += o_.workspace_backward.value;
       if (o_.cost.kind == operation_class::normalization && reads_parameter_again()) t.reads += size(o_.in[1]);
@@ -80,9 +78,7 @@ class operation_traffic {
     for (int k = 0; k < 2; ++k)
       if (writes_gradient(k))
         f(operation_class::contraction,
-          traffic{.reads = checked_add(dy, size(o_.in[1 - k])),
-                  .writes = size(o_.in[k]),
-                  .flops = checked_multiply(2, checked_multiply(n, unsigned_(o_.cost.inner)))});
+          traffic{.reads = checked_add(dy, size(o_.in[1 - k])), .writes = size(o_.in[k]), .flops = flops_of(1)});
     if (writes_gradient(2)) f(operation_class::elementwise, traffic{.reads = dy, .writes = size(o_.in[2]), .flops = n});
   }
   // The gradients of a * b are two kernels, each reading dy and the other factor.
@@ -101,6 +97,10 @@ class operation_traffic {
 
   static constexpr std::uint64_t unsigned_(std::int64_t n) { return static_cast<std::uint64_t>(n); }
   [[nodiscard]] constexpr std::uint64_t elements(ref r) const { return r ? unsigned_(tape_.elements(r)) : 0; }
+  [[nodiscard]] constexpr std::uint64_t flops_of(std::uint64_t count) const {
+    const ref counted = o_.cost.flops_backward == costs::scales_forward_gradients ? o_.in[0] : o_.out[0];
+    return checked_multiply(2 * count, checked_multiply(elements(counted), unsigned_(o_.cost.inner)));
+  }
   [[nodiscard]] constexpr std::uint64_t widest() const {
     const std::uint64_t in = elements(o_.in[0]), out = elements(o_.out[0]);
     return o_.cost.kind == operation_class::normalization && in > out ? in : out;

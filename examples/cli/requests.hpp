@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What estimate and traffic read alike from a request.
+#pragma once
+#include <gpumem/core/workload.hpp>
+#include <gpumem/format.hpp>
+#include <gpumem/models/encoder_classifier.hpp>
+#include <gpumem/models/transformer.hpp>
+#include <gpumem/policies/plan.hpp>
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "commands.hpp"
+#include "config.hpp"
+
+namespace gpumem::cli {
+
+using recorded_numbers = std::variant<transformer, encoder_classifier>;
+
+/// The numbers of a model whose operations are recorded, or a refusal.
+recorded_numbers recorded_model(estimate_request const& request, described_model const& m);
+
+/// Micro-batch, sequence and accumulation, with their defaults from the config.
+workload read_workload(estimate_request const& request, described_model const& m, std::vector<std::string>& notes);
+
+/// The plan of the families' options; `to.plan` lists them.
+void read_plan(estimate_request const& request, report& to, plan& p);
+
+}  // namespace gpumem::cli
