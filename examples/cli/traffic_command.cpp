@@ -129,7 +129,7 @@ table class_table(traffic_answer const& a) {
 }
 
 table kernel_table(traffic_answer const& a) {
-  table rows{{"kernel", "shape", "times", "fused GB", "chain GB", "ratio", "saves ms"}};
+  table rows{{"kernel", "shape", "times", "fused", "chain", "ratio", "saves"}};
   for (int i = 0; i < a.of.kernels.count; ++i) {
     fusable const& k = a.of.kernels.items[i];
     rows.push_back(kernel_row(a, k.kernel->name, std::to_string(k.shape.rows) + " x " + std::to_string(k.shape.columns),
@@ -187,8 +187,8 @@ std::string text_of(traffic_answer const& a) {
   std::string text = detail::wrapped(a.title, "", "  ") + detail::wrapped(detail::joined(a.workload), "", "  ") +
                      detail::wrapped(detail::joined(a.plan), "", "  ") + a.on.name + "\n\n" + aligned(class_table(a)) +
                      '\n' + detail::wrapped(runs_sentence(a));
-  text += detail::wrapped(plan_sentence(a)) + "\nfused against chain, in a step\n" + aligned(kernel_table(a)) + '\n' +
-          detail::wrapped(basis_sentence);
+  text += detail::wrapped(plan_sentence(a)) + "\nfused against chain, in a step (GB; ms saved)\n" +
+          aligned(kernel_table(a)) + '\n' + detail::wrapped(basis_sentence);
   for (std::string const& note : a.notes) text += detail::wrapped("note: " + note, "", "  ");
   return text;
 }
@@ -196,7 +196,8 @@ std::string text_of(traffic_answer const& a) {
 std::string markdown_of(traffic_answer const& a) {
   std::string text = a.title + "\n\n" + detail::joined(a.workload) + "\n\n" + detail::joined(a.plan) + "\n\n" +
                      a.on.name + "\n\n" + piped(class_table(a)) + '\n' + runs_sentence(a) + ' ' + plan_sentence(a) +
-                     "\n\nFused against chain, in a step:\n\n" + piped(kernel_table(a)) + '\n' + basis_sentence + '\n';
+                     "\n\nFused against chain, in a step (GB; ms saved):\n\n" + piped(kernel_table(a)) + '\n' +
+                     basis_sentence + '\n';
   for (std::string const& note : a.notes) text += "\n- " + note;
   return a.notes.empty() ? text : text + '\n';
 }

@@ -7,7 +7,7 @@ namespace gpumem::row_kernels {
 /// Loss and gradient in one kernel that writes the gradient over the logits; columns are the vocabulary. Targets are
 /// int32, one loss a row.
 inline constexpr row_kernel cross_entropy{
-    "cross-entropy, forward and backward",
+    "cross-entropy",
     7,
     {.name = "cross-entropy", .reads = 1, .writes = 1, .row_reads = 1, .row_writes = 1},
     {row_passes::map("log-softmax"),
@@ -25,7 +25,7 @@ inline constexpr row_kernel cross_entropy_rereading{
      row_passes::map("log-softmax backward", 2)}};
 /// Half logits that a model casts to fp32 first, as Hugging Face does.
 inline constexpr row_kernel cross_entropy_upcast{
-    "cross-entropy of half logits through fp32",
+    "cross-entropy through fp32",
     7,
     {.name = "cross-entropy", .reads = 1, .writes = 1, .row_reads = 1, .row_writes = 1},
     {{.name = "cast", .reads = 1, .wide_writes = 1},

@@ -101,11 +101,11 @@ inline constexpr optimizer_kernel adamw_fp32_capturable =
                           {.name = "div", .reads = 4, .writes = 4});
 /// A bf16 weight and gradient, an fp32 master and moments.
 inline constexpr optimizer_kernel adamw_master =
-    detail::foreach_adamw("adamw, fp32 master, half gradient", {.name = "adamw", .reads = 14, .writes = 14}, 4,
+    detail::foreach_adamw("adamw on half gradients", {.name = "adamw", .reads = 14, .writes = 14}, 4,
                           detail::cast_gradient, detail::cast_weight);
 /// The same with an fp32 gradient.
 inline constexpr optimizer_kernel adamw_master_fp32_gradient = detail::foreach_adamw(
-    "adamw, fp32 master, fp32 gradient", {.name = "adamw", .reads = 16, .writes = 14}, 4, {}, detail::cast_weight);
+    "adamw on fp32 gradients", {.name = "adamw", .reads = 16, .writes = 14}, 4, {}, detail::cast_weight);
 /// Everything in bf16.
 inline constexpr optimizer_kernel adamw_half =
     detail::foreach_adamw("adamw, all half", {.name = "adamw", .reads = 8, .writes = 6}, 2);
