@@ -2,6 +2,7 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/estimate.hpp>
+#include <gpumem/search.hpp>
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@ namespace gpumem::cli {
 namespace {
 
 constexpr std::int64_t default_sequence = 4096;
+constexpr char const* largest = "max";
 constexpr char const* autocast_note =
     "mixed-bf16 (assumed): fp32 master + bf16 copy, fp32 gradients; training with torch.autocast? "
     "--precision autocast-bf16";
@@ -33,7 +35,8 @@ transformer const& recorded_model(estimate_request const& request, described_mod
 
 workload read_workload(estimate_request const& request, described_model const& m, std::vector<std::string>& notes) {
   workload load;
-  if (request.micro_batch) load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
+  if (request.micro_batch && *request.micro_batch != largest)
+    load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
   if (request.accumulation) load.accumulation = positive_number("--accumulation", *request.accumulation);
   std::int64_t const longest = m.longest_sequence;
   load.sequence = longest == 0 ? default_sequence : std::min(default_sequence, longest);
@@ -81,6 +84,14 @@ void read_device(estimate_request const& request, report& to, plan& p) {
   }
 }
 
+std::int64_t find_micro_batch(transformer const& m, workload const& load, plan const& p, report& to) {
+  if (!to.gpu) refuse("--micro-batch", largest, "needs --device or --memory");
+  std::int64_t const most = largest_micro_batch(m, load, p, to.gpu->capacity);
+  to.notes.push_back(most == 0 ? "not even a micro-batch of 1 fits"
+                               : "micro-batch " + std::to_string(most) + " is the largest that fits");
+  return most == 0 ? 1 : most;
+}
+
 // Whether the block is one whose saved bytes were measured: GPT-2's, and Llama's without biases, dropout and autocast.
 bool is_measured(transformer const& m, plan const& p) {
   if (m.heads * m.head_width() != m.hidden) return false;
@@ -110,8 +121,9 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   described_model const d = load_model(request.config);
   transformer const& m = recorded_model(request, d);
   r.notes = d.notes;
-  workload const load = read_workload(request, d, r.notes);
+  workload load = read_workload(request, d, r.notes);
   try {
+    if (request.micro_batch && *request.micro_batch == largest) load.micro_batch = find_micro_batch(m, load, p, r);
     r.memory = estimate(m, load, p);
     if (!r.fits()) r.advice = advise(m, load, p, r.gpu->capacity);
   } catch (error const& e) {
