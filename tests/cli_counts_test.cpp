@@ -150,6 +150,9 @@ TEST_CASE("what is tied, shared or left out is said") {
   CHECK(gpt2["notes"].dump().find("the head shares the embedding table") != std::string::npos);
   CHECK(gpt2["model"]["tied_head"] == true);
   CHECK(gpt2["not_counted"].empty());
+  CHECK(gpt2["position_table"] == 786432);  // which the count of a well-known small trainer leaves out
+  CHECK(gpt2["notes"].dump().find("without the position table: 123,653,376") != std::string::npos);
+  CHECK(parameters_of(GPUMEM_CONFIGS "/llama.json")["position_table"] == 0);
   CHECK(parameters_of(GPUMEM_CONFIGS "/gemma3.json")["not_counted"][0] == "vision tower and its projector");
   CHECK(parameters_of(GPUMEM_CONFIGS "/deepseek_v3.json")["not_counted"].size() == 1);
   CHECK(parameters_of(GPUMEM_CONFIGS "/albert.json")["notes"].dump().find("12 layers share 1 stored block") !=

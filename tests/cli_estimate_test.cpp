@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "catch.hpp"
@@ -18,7 +19,12 @@ using namespace cli_program;
 
 namespace {
 
-std::string config(char const* name) { return std::string(GPUMEM_CONFIGS "/") + name + ".json"; }
+std::string config(char const* name) {
+  if (std::string_view(name) == "small_vocabulary")
+    return write("small.json", R"({"model_type": "gpt2", "vocab_size": 99, "n_positions": 1024, "n_embd": 768,
+        "n_layer": 12, "n_head": 12})");
+  return std::string(GPUMEM_CONFIGS "/") + name + ".json";
+}
 
 result estimate(char const* name, std::vector<std::string> options = {}) {
   options.insert(options.begin(), {"estimate", config(name)});
@@ -163,6 +169,7 @@ TEST_CASE("the exit status is the verdict") {
   CHECK(estimate("gpt2", {"--memory", std::to_string(peak + reserve)}).status == 0);
   CHECK(estimate("gpt2", {"--memory", std::to_string(peak + reserve - 1)}).status == 1);
   CHECK(estimate("gpt2", {"--memory", std::to_string(peak + reserve - 1), "--reserve", "512MiB"}).status == 0);
+  CHECK(estimate("gpt2", {"--memory", std::to_string(peak), "--reserve", "0"}).status == 0);
   nlohmann::json const json = estimate_json("llama", {"--device", "t4_16gb", "--reserve", "2GiB"});
   CHECK(json["device"]["id"] == "t4_16gb");
   CHECK(json["device"]["capacity"] == std::uint64_t{14909} << 20);
@@ -187,6 +194,16 @@ TEST_CASE("a device's own numbers are walked with") {
   nlohmann::json const json = estimate_json("gpt2", {"--micro-batch", "8", "--device", "h100_80gb"});
   check_moment(json["peak"], b.peak);
   CHECK(json["peak"]["overhead"] == 2u * (32u << 20));
+}
+
+TEST_CASE("a tensor that 32-bit indices cannot reach is pointed out") {
+  std::string const note = "elements, more than 2^31 - 1: kernels with 32-bit indices fail on it";
+  // One layer's attention probabilities: 12 heads x 1024 x 1024 for each sequence; 170 of them fit into 31 bits.
+  auto const notes = [](char const* micro_batch) {
+    return estimate_json("small_vocabulary", {"--attention", "eager", "--micro-batch", micro_batch})["notes"].dump();
+  };
+  CHECK(notes("170").find(note) == std::string::npos);
+  CHECK(notes("171").find("2,151,677,952 " + note) != std::string::npos);
 }
 
 TEST_CASE("the sequence defaults to the smaller of 4096 and what the config allows, and says so") {
@@ -261,6 +278,19 @@ TEST_CASE("text is for a person: at most 80 columns, ASCII where it is no termin
   CHECK(widest_line(run({"parameters", config("deepseek_v3")}).out) <= 80);
 }
 
+TEST_CASE("bars are blocks on a terminal that shows them, and '#' elsewhere") {
+  std::string const block = "\xE2\x96\x88";
+  std::vector<std::string> const arguments = {"estimate", config("gpt2")};
+  std::string const shown = run_on_terminal(arguments, "C.UTF-8");
+  INFO(shown);
+  CHECK(shown.find(block) != std::string::npos);
+  CHECK(shown.find("##") == std::string::npos);
+  CHECK(widest_line(shown) <= 81);  // a terminal ends lines with a carriage return
+  std::string const ascii = run_on_terminal(arguments, "C");
+  CHECK(ascii.find(block) == std::string::npos);
+  CHECK(ascii.find("##") != std::string::npos);
+}
+
 TEST_CASE("what to change first is true: the first line that says it fits does fit") {
   result const r = estimate("gpt2", {"--micro-batch", "8", "--device", "rtx_3070"});
   CHECK(r.status == 1);
@@ -286,6 +316,35 @@ TEST_CASE("the devices are the catalogue with both totals") {
   CHECK(text.find("40192   40960   8.0") != std::string::npos);
   CHECK(run({"devices", "--format", "markdown"}).out.find("| h100_80gb | H100 SXM5 | 80998 | 81559 | 9.0 |") !=
         std::string::npos);
+}
+
+TEST_CASE("the program prints what its README shows") {
+  std::istringstream readme(contents(GPUMEM_README));
+  std::string shown, line;
+  result last;
+  int commands = 0;
+  auto const check_last = [&] {
+    if (commands > 0) CHECK(last.out == shown);
+    shown.clear();
+  };
+  bool inside = false;
+  while (std::getline(readme, line)) {
+    if (line.rfind("```", 0) == 0) {
+      if (inside) check_last();
+      inside = line == "```console";
+    } else if (inside && line.rfind("$ gpumem ", 0) == 0) {
+      check_last();
+      std::istringstream words(line.substr(9));
+      std::vector<std::string> arguments;
+      for (std::string word; words >> word;)
+        arguments.push_back(word.ends_with(".json") ? GPUMEM_CONFIGS "/" + word : word);
+      last = run(arguments);
+      ++commands;
+    } else if (inside) {
+      shown += line + '\n';
+    }
+  }
+  CHECK(commands == 3);
 }
 
 TEST_CASE("help and version are answers") {

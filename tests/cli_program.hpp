@@ -92,4 +92,21 @@ inline result run(std::vector<std::string> arguments, std::string const& output 
   return r;
 }
 
+/// What gpumem writes to a terminal of that locale.
+inline std::string run_on_terminal(std::vector<std::string> arguments, std::string const& locale) {
+  int const terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  if (terminal < 0 || grantpt(terminal) != 0 || unlockpt(terminal) != 0) throw std::runtime_error("no terminal");
+  std::string const side = ptsname(terminal);
+  int const open_side = open(side.c_str(), O_RDWR | O_NOCTTY);  // so that what was written outlives the program
+  setenv("LC_ALL", locale.c_str(), 1);
+  static_cast<void>(run(std::move(arguments), side));
+  unsetenv("LC_ALL");
+  std::string text;
+  char part[4096];
+  fcntl(terminal, F_SETFL, O_NONBLOCK);
+  for (ssize_t n = 0; (n = read(terminal, part, sizeof part)) > 0;) text.append(part, static_cast<std::size_t>(n));
+  close(open_side), close(terminal);
+  return text;
+}
+
 }  // namespace cli_program

@@ -60,6 +60,11 @@ TEST_CASE("files that cannot be read are refused") {
   for (char const* command : {"parameters", "estimate"}) {
     check_refusal({command, scratch().file("missing.json")}, {"missing.json", "cannot be opened: No such file"});
     check_refusal({command, scratch().file("")}, {"cannot be read: Is a directory"});
+    check_refusal({command, scratch().file("caf\xC3\xA9 de nuit.json")},
+                  {"caf\xC3\xA9 de nuit.json: cannot be opened"});
+    check_refusal({command, scratch().file("two\nlines.json")}, {"two?lines.json: cannot be opened"});
+    check_refusal({command, scratch().file(std::string(300, 'n'))}, {"cannot be opened: File name too long"});
+    check_refusal({command, ""}, {"cannot be opened"});
     // Reading the first page of a process fails for everyone, root too.
     check_refusal({command, "/proc/self/mem"}, {"/proc/self/mem: cannot be read: Input/output error"});
   }
@@ -216,8 +221,9 @@ TEST_CASE("numbers of options are refused unless they are plain integers") {
                               "9223372036854775808", "1099511627777"})
       check_refusal({"estimate", config, option, value},
                     {std::string(option) + " = " + value + ": must be an integer from 1 to 2^40"});
+  check_refusal({"estimate", config, "--memory", "0GiB"}, {"--memory = 0GiB: must be a whole number with a unit"});
   for (char const* option : {"--memory", "--reserve"})
-    for (char const* value : {"0", "0GiB", "-1", "x", "GiB", "24 GiB", "24gib", "1.5GiB", "1e3", "99999999999999999999",
+    for (char const* value : {"", "00", "-1", "x", "GiB", "24 GiB", "24gib", "1.5GiB", "1e3", "99999999999999999999",
                               "2000000TiB", "1099511627776TB"})
       check_refusal({"estimate", config, option, value},
                     {std::string(option) + " = " + value + ": must be a whole number with a unit"});

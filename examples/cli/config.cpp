@@ -88,7 +88,7 @@ described_model describe(std::string_view text) {
 }
 
 std::string read_file(std::string const& path) {
-  auto const fail = [&](std::string const& reason) { throw input_error(one_line(path, 200) + ": " + reason); };
+  auto const fail = [&](std::string const& reason) { throw input_error(printable(path) + ": " + reason); };
   std::unique_ptr<std::FILE, int (*)(std::FILE*)> const file{std::fopen(path.c_str(), "rb"), std::fclose};
   if (!file) fail(std::string("cannot be opened: ") + std::strerror(errno));
   std::string text;

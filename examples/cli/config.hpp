@@ -23,7 +23,8 @@ struct described_model {
   bool tied_head = false;             // the head's matrix is the embedding table
   std::string not_modelled{};         // why estimate cannot answer though the numbers are a transformer's
   std::vector<std::string> notes{};
-  std::vector<std::string> not_counted{};  // parts of the checkpoint that are outside of the count
+  std::vector<std::string> recording_notes{};  // where the recorded operations are not the family's own
+  std::vector<std::string> not_counted{};      // parts of the checkpoint that are outside of the count
 };
 
 /// The model that the text of a config describes. Throws input_error, without a file's name.

@@ -87,13 +87,13 @@ std::string config_object::text(field_names names, std::string_view otherwise) c
   return f.value->written;
 }
 
-bool config_object::is_above_zero(std::string_view name, bool otherwise) const {
+double config_object::fraction(std::string_view name, double otherwise) const {
   found const f = find({name});
   if (f.value == nullptr) return otherwise;
   bool const number = f.value->is == json_value::kind::integer || f.value->is == json_value::kind::fraction;
   double const value = number ? std::strtod(f.value->written.c_str(), nullptr) : -1;
   if (!(value >= 0 && value <= 1)) refuse_found(f, "must be a number from 0 to 1");
-  return value > 0;
+  return value;
 }
 
 config_object config_object::object(std::string_view name) const {

@@ -31,8 +31,11 @@ class config_object {
   [[nodiscard]] std::int64_t number_or_none(field_names names, std::int64_t otherwise) const;
   [[nodiscard]] bool flag(std::string_view name, bool otherwise) const;
   [[nodiscard]] std::string text(field_names names, std::string_view otherwise) const;
-  /// Whether a probability such as a dropout's is above zero.
-  [[nodiscard]] bool is_above_zero(std::string_view name, bool otherwise) const;
+  /// A number from 0 to 1, such as a dropout's probability.
+  [[nodiscard]] double fraction(std::string_view name, double otherwise) const;
+  [[nodiscard]] bool is_above_zero(std::string_view name, bool otherwise) const {
+    return fraction(name, otherwise ? 1 : 0) > 0;
+  }
   [[nodiscard]] config_object object(std::string_view name) const;
   /// The distinct numbers of an array, in order; none where it is absent.
   [[nodiscard]] std::vector<std::int64_t> numbers(std::string_view name) const;

@@ -6,9 +6,7 @@
 namespace gpumem::cli {
 namespace {
 
-grouped_attention attention_of(head_numbers const& h, bool bias) {
-  return {.heads = h.heads, .kv_heads = h.kv_heads, .head_dim = h.head_dim, .qkv_bias = bias, .output_bias = bias};
-}
+grouped_attention attention_of(head_numbers const& h, bool bias) { return cli::attention_of(h, bias, bias); }
 
 described_model described(decoder const& m, std::int64_t longest, bool learned = false) {
   return {.numbers = m, .longest_sequence = longest, .learned_positions = learned, .tied_head = m.tied_head};

@@ -24,7 +24,7 @@ constexpr char const* autocast_note =
 
 transformer const& recorded_model(estimate_request const& request, described_model const& m) {
   auto const refuse_model = [&](std::string const& what) {
-    throw input_error(one_line(request.config, 200) + ": activations of " + what +
+    throw input_error(printable(request.config) + ": activations of " + what +
                       " are not modelled yet; see gpumem parameters");
   };
   auto const* const numbers = std::get_if<transformer>(&m.numbers);
@@ -69,7 +69,7 @@ void read_plan(estimate_request const& request, report& to, plan& p) {
     choose(p, family, value);
     to.plan.push_back({std::string(family.name), value});
   }
-  if (request.reserve) p.reserve = size_in_bytes("--reserve", *request.reserve);
+  if (request.reserve) p.reserve = size_in_bytes("--reserve", *request.reserve, true);
 }
 
 void read_device(estimate_request const& request, report& to, plan& p) {
@@ -90,6 +90,18 @@ std::int64_t find_micro_batch(transformer const& m, workload const& load, plan c
   to.notes.push_back(most == 0 ? "not even a micro-batch of 1 fits"
                                : "micro-batch " + std::to_string(most) + " is the largest that fits");
   return most == 0 ? 1 : most;
+}
+
+// Kernels with 32-bit indices fail on larger tensors, some of them silently.
+constexpr std::int64_t largest_indexed = 2147483647;
+
+std::int64_t largest_tensor(transformer const& m, workload const& load, plan const& p) {
+  tape_with_room<> t;
+  operations ops{t, p};
+  static_cast<void>(record(ops, m, load));
+  std::int64_t most = 0;
+  for (int id = 1; id <= t.tensors(); ++id) most = std::max(most, t.tensor_at(id).elements);
+  return most;
 }
 
 // Whether the block is one whose saved bytes were measured: GPT-2's, and Llama's without biases, dropout and autocast.
@@ -121,13 +133,17 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   described_model const d = load_model(request.config);
   transformer const& m = recorded_model(request, d);
   r.notes = d.notes;
+  r.notes.insert(r.notes.end(), d.recording_notes.begin(), d.recording_notes.end());
   workload load = read_workload(request, d, r.notes);
   try {
     if (request.micro_batch && *request.micro_batch == largest) load.micro_batch = find_micro_batch(m, load, p, r);
     r.memory = estimate(m, load, p);
+    if (std::int64_t const n = largest_tensor(m, load, p); n > largest_indexed)
+      r.notes.push_back("the largest tensor has " + detail::with_thousands(static_cast<std::uint64_t>(n)) +
+                        " elements, more than 2^31 - 1: kernels with 32-bit indices fail on it");
     if (!r.fits()) r.advice = advise(m, load, p, r.gpu->capacity);
   } catch (error const& e) {
-    throw input_error(one_line(request.config, 200) + ": " + e.what());
+    throw input_error(printable(request.config) + ": " + e.what());
   }
   r.trains = p.optimizer.trains;
   r.title = model_line(d, r.memory.parameters);

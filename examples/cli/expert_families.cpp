@@ -8,14 +8,6 @@
 namespace gpumem::cli {
 namespace {
 
-grouped_attention attention_of(head_numbers const& h, bool qkv_bias, bool output_bias) {
-  return {.heads = h.heads,
-          .kv_heads = h.kv_heads,
-          .head_dim = h.head_dim,
-          .qkv_bias = qkv_bias,
-          .output_bias = output_bias};
-}
-
 expert_decoder read_sizes(config_object const& c) {
   return {.layers = c.required({"num_hidden_layers"}),
           .hidden = c.required({"hidden_size"}),

@@ -20,6 +20,15 @@ struct head_defaults {
 /// Heads, key-value heads and their width, with the rules that hold between them.
 head_numbers read_heads(config_object const& c, std::int64_t hidden, head_defaults const& defaults = {});
 
+/// The attention of those heads.
+constexpr grouped_attention attention_of(head_numbers const& h, bool qkv_bias, bool output_bias) {
+  return {.heads = h.heads,
+          .kv_heads = h.kv_heads,
+          .head_dim = h.head_dim,
+          .qkv_bias = qkv_bias,
+          .output_bias = output_bias};
+}
+
 /// Refuses heads that do not divide `hidden`, where there is no head_dim.
 void require_heads_divide(config_object const& c, std::string_view heads_name, std::int64_t heads,
                           std::string_view hidden_name, std::int64_t hidden);

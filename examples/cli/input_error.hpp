@@ -20,4 +20,7 @@ class input_error : public std::runtime_error {
 /// `text` on one line and of a length that a person reads: control characters and what is not ASCII become '?'.
 std::string one_line(std::string_view text, std::size_t longest);
 
+/// `text` as it is, but for control characters: names of files.
+std::string printable(std::string_view text);
+
 }  // namespace gpumem::cli

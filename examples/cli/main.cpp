@@ -35,7 +35,7 @@ bool terminal_shows_unicode() {
 }
 
 int fail(std::string_view reason) {
-  std::fprintf(stderr, "gpumem: %s\n", one_line(reason, 1200).c_str());
+  std::fprintf(stderr, "gpumem: %s\n", printable(reason).c_str());
   return input_is_wrong;
 }
 

@@ -59,7 +59,7 @@ struct fact_writer {
 }  // namespace
 
 described_model load_model(std::string const& path) {
-  std::string const text = read_file(path), file = one_line(path, 200) + ": ";
+  std::string const text = read_file(path), file = printable(path) + ": ";
   try {
     return describe(text);
   } catch (input_error const& e) {

@@ -24,7 +24,7 @@ std::int64_t positive_number(std::string_view field, std::string_view digits) {
   return *value;
 }
 
-bytes size_in_bytes(std::string_view field, std::string_view text) {
+bytes size_in_bytes(std::string_view field, std::string_view text, bool or_none) {
   struct unit {
     std::string_view name;
     std::uint64_t bytes;
@@ -43,7 +43,8 @@ bytes size_in_bytes(std::string_view field, std::string_view text) {
   auto const amount = whole_number(text.substr(0, split));
   constexpr std::uint64_t most = std::uint64_t{1} << 60;
   for (unit const& u : units)
-    if (amount && *amount != 0 && text.substr(split) == u.name && static_cast<std::uint64_t>(*amount) <= most / u.bytes)
+    if (amount && (*amount != 0 || or_none) && text.substr(split) == u.name &&
+        static_cast<std::uint64_t>(*amount) <= most / u.bytes)
       return bytes{static_cast<std::uint64_t>(*amount) * u.bytes};
   refuse(field, one_line(text, 40),
          "must be a whole number with a unit, such as 24GiB, 24GB or 512MiB; none means bytes");
@@ -54,6 +55,13 @@ std::string one_line(std::string_view text, std::size_t longest) {
   for (char const c : text.substr(0, longest)) line += c >= ' ' && c <= '~' ? c : '?';
   if (text.size() > longest) line += "...";
   return line;
+}
+
+std::string printable(std::string_view text) {
+  std::string name(text);
+  for (char& c : name)
+    if ((c >= 0 && c < ' ') || c == '\x7F') c = '?';
+  return name;
 }
 
 }  // namespace gpumem::cli

@@ -18,7 +18,8 @@ std::optional<std::int64_t> whole_number(std::string_view digits);
 /// A count from 1 to 2^40, or a refusal that names `field`.
 std::int64_t positive_number(std::string_view field, std::string_view digits);
 
-/// A size such as 24GiB, 24GB, 512MiB or 1073741824 (bytes), or a refusal that names `field`.
-bytes size_in_bytes(std::string_view field, std::string_view text);
+/// A size such as 24GiB, 24GB, 512MiB or 1073741824 (bytes), or a refusal that names `field`. 0 only where it can be
+/// meant.
+bytes size_in_bytes(std::string_view field, std::string_view text, bool or_none = false);
 
 }  // namespace gpumem::cli

@@ -8,6 +8,22 @@
 namespace gpumem::cli {
 namespace {
 
+// The learned position table, which some counts leave out.
+struct position_table_size {
+  std::uint64_t operator()(transformer const& m) const {
+    return m.position == position::learned ? size(m.positions, m.hidden) : 0;
+  }
+  std::uint64_t operator()(decoder const& m) const { return size(m.positions, m.hidden); }
+  std::uint64_t operator()(encoder const& m) const {
+    return size(m.positions, m.embedding_width != 0 ? m.embedding_width : m.hidden);
+  }
+  std::uint64_t operator()(auto const&) const { return 0; }
+
+  static std::uint64_t size(std::int64_t rows, std::int64_t width) {
+    return checked_multiply(static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(width));
+  }
+};
+
 struct share {
   char const* name;
   std::uint64_t elements;
@@ -17,7 +33,7 @@ parameter_count count(std::string const& path, described_model const& m) {
   try {
     return count_parameters(m);
   } catch (error const& e) {
-    throw input_error(one_line(path, 200) + ": " + e.what());
+    throw input_error(printable(path) + ": " + e.what());
   }
 }
 
@@ -31,9 +47,14 @@ answer run_parameters(std::string const& config, std::string const& format) {
   share const shares[] = {
       {"embeddings", n.embeddings}, {"weights", n.weights}, {"biases", n.biases}, {"norms", n.norms}};
 
+  std::uint64_t const position_table = std::visit(position_table_size{}, m.numbers);
+  if (position_table != 0)
+    m.notes.push_back("without the position table: " + detail::with_thousands(n.total() - position_table));
+
   if (format == "json") {
     std::string json = "{\n  \"parameters\": " + std::to_string(n.total());
     for (share const& s : shares) json += std::string(",\n  \"") + s.name + "\": " + std::to_string(s.elements);
+    json += ",\n  \"position_table\": " + std::to_string(position_table);
     json += ",\n  \"model\": " + detail::json_object(model_facts(m));
     json +=
         ",\n  \"not_counted\": " + detail::json_array(m.not_counted) + ",\n  \"notes\": " + detail::json_array(m.notes);

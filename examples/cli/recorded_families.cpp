@@ -114,6 +114,7 @@ described_model describe_gemma(config_object const& c) {
   m.qkv_bias = m.output_bias = c.flag("attention_bias", false);
   // Its class computes the tanh form whatever hidden_act says, unless hidden_activation names another.
   set_activation(d, c.text({"hidden_activation"}, "gelu_pytorch_tanh"));
+  d.recording_notes.emplace_back("gemma is recorded with Llama's RMSNorm and without the scaling of its embedding");
   return d;
 }
 
@@ -122,6 +123,8 @@ described_model describe_phi3(config_object const& c) {
   auto& m = std::get<transformer>(d.numbers);
   m.fused_qkv = m.fused_gate_up = true;
   m.hidden_dropout = c.is_above_zero("resid_pdrop", false);
+  if (c.fraction("partial_rotary_factor", 1) < 1)
+    d.recording_notes.emplace_back("rotary positions are recorded over whole heads, not a part of them");
   set_activation(d, c.text({"hidden_act"}, "silu"));
   return d;
 }

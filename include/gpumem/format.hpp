@@ -2,6 +2,8 @@
 #pragma once
 #include <gpumem/breakdown.hpp>
 
+#include <algorithm>  // std::min
+#include <cstddef>    // std::size_t
 #include <cstdint>
 #include <optional>
 #include <string>

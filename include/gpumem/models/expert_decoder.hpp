@@ -68,8 +68,9 @@ constexpr void record_parameters(parameter_listing& list, expert_layers const& e
               [&] { record_feed_forward(list, hidden, e.expert_width, true, e.expert_bias); });
 }
 
-/// The parameters of a decoder with expert layers.
-constexpr void record_parameters(tape& onto, expert_decoder const& m) {
+/// The parameters of a stack of pre-norm blocks with some attention and expert layers.
+template <class Decoder>
+constexpr void record_expert_stack(tape& onto, Decoder const& m) {
   parameter_listing list{onto};
   list.embedding(m.vocabulary, m.hidden);
   list.repeat(m.layers, [&] {
@@ -80,6 +81,9 @@ constexpr void record_parameters(tape& onto, expert_decoder const& m) {
   list.norm(m.hidden, false);
   if (!m.tied_head) list.linear(m.hidden, m.vocabulary, false);
 }
+
+/// The parameters of a decoder with expert layers.
+constexpr void record_parameters(tape& onto, expert_decoder const& m) { record_expert_stack(onto, m); }
 
 static_assert(counted_model<expert_decoder>);
 

@@ -64,17 +64,7 @@ constexpr void record_parameters(parameter_listing& list, latent_attention const
 }
 
 /// The parameters of a decoder with latent attention.
-constexpr void record_parameters(tape& onto, latent_decoder const& m) {
-  parameter_listing list{onto};
-  list.embedding(m.vocabulary, m.hidden);
-  list.repeat(m.layers, [&] {
-    list.norm(m.hidden, false), list.norm(m.hidden, false);
-    record_parameters(list, m.attention, m.hidden);
-  });
-  record_parameters(list, m.mlp, m.layers, m.hidden);
-  list.norm(m.hidden, false);
-  if (!m.tied_head) list.linear(m.hidden, m.vocabulary, false);
-}
+constexpr void record_parameters(tape& onto, latent_decoder const& m) { record_expert_stack(onto, m); }
 
 static_assert(counted_model<latent_decoder>);
 
