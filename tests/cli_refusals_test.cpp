@@ -239,7 +239,7 @@ TEST_CASE("every family refuses unknown values, and says not yet for those to co
   option const families[] = {{"--precision", "fp8", "fp32, mixed-bf16, "},
                              {"--optimizer", "muon", "adamw, "},
                              {"--optimizer", "galore", "adamw, "},
-                             {"--checkpointing", "selective", "none, full, every:K"},
+                             {"--checkpointing", "offloaded", "none, full, every:K"},
                              {"--attention", "flex", "eager, flash"},
                              {"--kernels", "compiled", "eager, fused"},
                              {"--loss", "chunked", "eager"}};
@@ -256,7 +256,10 @@ TEST_CASE("every family refuses unknown values, and says not yet for those to co
        {"every:", "every:0", "every:-1", "every:x", "every:K", "every:01", "every:99999999999999999999"})
     check_refusal({"estimate", config, "--checkpointing", value},
                   {std::string("--checkpointing = ") + value + ": K of every:K must be an integer from 1 to 2^40"});
-  check_refusal({"estimate", config, "--labels", "2"}, {"--labels = 2: not yet"});
+  for (char const* value : {"first:", "first:0", "first:-1", "first:N"})
+    check_refusal({"estimate", config, "--checkpointing", value},
+                  {std::string("--checkpointing = ") + value + ": N of first:N must be an integer from 1 to 2^40"});
+  check_refusal({"estimate", config, "--labels", "2"}, {"--labels = 2: only encoders end in a classifier"});
   check_refusal({"estimate", config, "--device", "abacus"},
                 {"--device = abacus: not known; gpumem devices lists them"});
   check_refusal({"estimate", config, "--device", "t4_16gb", "--memory", "1GiB"}, {"only one of --device and --memory"});

@@ -36,7 +36,7 @@ struct change {
   bool other_arithmetic = false;
 };
 
-bytes required(transformer const& m, run const& r) { return estimate(m, r.load, r.plan).required(); }
+bytes required(estimator const& m, run const& r) { return m(r.load, r.plan).required(); }
 
 // Divisors of the micro-batch below it, the largest first, so that micro_batch x accumulation stays what it was.
 std::vector<std::int64_t> smaller_micro_batches(workload const& load) {
@@ -60,7 +60,7 @@ std::string micro_batch_options(run const& r) {
 }
 
 // The smallest device that holds the run as it is.
-std::string holding_device(transformer const& m, run const& r) {
+std::string holding_device(estimator const& m, run const& r) {
   named_device const* best = nullptr;
   for (named_device const& d : device_catalogue)
     if ((best == nullptr || d.numbers.capacity < best->numbers.capacity) &&
@@ -72,7 +72,7 @@ std::string holding_device(transformer const& m, run const& r) {
 
 }  // namespace
 
-std::vector<std::string> advise(transformer const& m, workload const& load, plan const& p, bytes capacity) {
+std::vector<std::string> advise(estimator const& m, workload const& load, plan const& p, bytes capacity) {
   run const given{load, p};
   bytes const needed = required(m, given);
   std::vector<change> changes;

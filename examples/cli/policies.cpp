@@ -32,7 +32,7 @@ void use(plan& p) {
   p.loss = P::numbers;
 }
 
-constexpr std::string_view every_prefix = "every:";
+constexpr std::string_view every_prefix = "every:", first_prefix = "first:";
 constexpr dtype bf16 = dtype::bf16, fp16 = dtype::fp16;
 
 }  // namespace
@@ -77,8 +77,12 @@ std::vector<policy_family> const& policy_families() {
        {"adam-mini", "muon", "galore", "adagrad", "rmsprop"}},
       {"checkpointing",
        "none",
-       {{"none", use<no_checkpointing>}, {"full", use<checkpoint_every<1>>}, {"every:K", nullptr}},
-       {"selective"}},
+       {{"none", use<no_checkpointing>},
+        {"full", use<checkpoint_every<1>>},
+        {"every:K", nullptr},
+        {"first:N", nullptr},
+        {"selective", use<selective_checkpointing>}},
+       {"offloaded"}},
       {"attention",
        "flash",
        {{"eager", use<eager_attention>},
@@ -120,7 +124,13 @@ void choose(plan& to, policy_family const& family, std::string_view value) {
   if (family.name == "checkpointing" && value.starts_with(every_prefix)) {
     auto const every = whole_number(value.substr(every_prefix.size()));
     if (!every || *every == 0) refuse(option, one_line(value, 40), "K of every:K " + std::string(count_rule));
-    to.checkpointing.every = *every;
+    to.checkpointing = {.every = *every};
+    return;
+  }
+  if (family.name == "checkpointing" && value.starts_with(first_prefix)) {
+    auto const first = whole_number(value.substr(first_prefix.size()));
+    if (!first || *first == 0) refuse(option, one_line(value, 40), "N of first:N " + std::string(count_rule));
+    to.checkpointing = {.every = 1, .first = *first};
     return;
   }
   for (policy_choice const& c : family.choices)
