@@ -387,7 +387,7 @@ TEST_CASE("help and version are answers") {
   CHECK(run({"--version"}).out.rfind("gpumem 0.", 0) == 0);
 }
 
-TEST_CASE("--micro-batch max finds the largest that fits, and needs to know into what") {
+TEST_CASE("micro-batch max finds the largest that fits, and needs to know into what") {
   nlohmann::json const json = estimate_json("gpt2", {"--micro-batch", "max", "--device", "a100_40gb"});
   std::int64_t const most = json["workload"]["micro_batch"];
   CHECK(json["device"]["fits"] == true);
