@@ -38,3 +38,17 @@ TEST_CASE("every device of the catalogue is found under its own identifier once"
     CHECK(same == 1);
   }
 }
+
+TEST_CASE("bandwidth and half rate are known together or not at all", "[device]") {
+  int known = 0;
+  for (named_device const& d : device_catalogue) {
+    INFO(d.id);
+    CHECK((d.numbers.bandwidth == 0) == (d.numbers.half_rate == 0));
+    known += d.numbers.bandwidth != 0 ? 1 : 0;
+  }
+  CHECK(known == 9);
+  STATIC_REQUIRE(devices::v100_32gb.bandwidth == 900);
+  STATIC_REQUIRE(devices::h200_141gb.bandwidth == 4800);
+  STATIC_REQUIRE(devices::h200_141gb.half_rate == devices::h100_80gb.half_rate);  // the same chip
+  STATIC_REQUIRE(devices::b200_180gb.bandwidth == 0);
+}

@@ -58,6 +58,8 @@ std::string number(double x, int digits) {
   std::snprintf(text.data(), text.size(), "%.*f", digits, x);
   return text.data();
 }
+// Three digits or so, whatever the size.
+std::string figure(double x) { return number(x, x < 10 ? 3 : x < 100 ? 2 : 1); }
 std::string percent(double part) { return number(100 * part, 1) + '%'; }
 double giga(std::uint64_t n) { return static_cast<double>(n) / 1e9; }
 
@@ -108,8 +110,8 @@ std::vector<std::string> kernel_row(traffic_answer const& a, std::string name, s
   return {std::move(name),
           std::move(shape),
           std::to_string(times),
-          number(giga(fused.total()), 2),
-          number(giga(chain.total()), 2),
+          figure(giga(fused.total())),
+          figure(giga(chain.total())),
           number(byte_ratio(chain, fused), 2),
           number(a.milliseconds(chain.total() - fused.total()), 2)};
 }
@@ -118,13 +120,12 @@ table class_table(traffic_answer const& a) {
   table rows{{"class", "kernels", "TFLOP", "of it", "GB", "of it", "ms", "of it"}};
   step_traffic const& s = a.of.step;
   for (class_row const& c : a.classes())
-    rows.push_back({c.name, std::to_string(c.share.kernels), number(giga(c.share.total().flops) / 1e3, 3),
-                    percent(s.flop_share(c.share)), number(giga(c.share.total().total()), 2),
-                    percent(s.byte_share(c.share)), number(c.share.seconds * 1e3, 2), percent(s.time_share(c.share))});
-  rows.push_back({"forward and backward",
-                  std::to_string(s.contraction.kernels + s.normalization.kernels + s.elementwise.kernels),
-                  number(giga(s.total().flops) / 1e3, 3), "", number(giga(s.total().total()), 2), "",
-                  number(s.seconds() * 1e3, 2), ""});
+    rows.push_back({c.name, std::to_string(c.share.kernels), figure(giga(c.share.total().flops) / 1e3),
+                    percent(s.flop_share(c.share)), figure(giga(c.share.total().total())),
+                    percent(s.byte_share(c.share)), figure(c.share.seconds * 1e3), percent(s.time_share(c.share))});
+  rows.push_back(
+      {"forward and backward", std::to_string(s.contraction.kernels + s.normalization.kernels + s.elementwise.kernels),
+       figure(giga(s.total().flops) / 1e3), "", figure(giga(s.total().total())), "", figure(s.seconds() * 1e3), ""});
   return rows;
 }
 
