@@ -42,18 +42,18 @@ class attention_operations : public norm_operations {
                       .in = {negated, first},
                       .how = {gradient::view, gradient::view},
                       .out = {turned},
-                      .cost = costs::moves});
+                      .cost = cost_of::moves});
     const ref crosswise = mul(turned, sine);
     return add(straight, crosswise);
   }
   /// Views of one fused projection; backward concatenates their gradients.
   constexpr void split(ref x, ref& a, ref& b, ref& c, std::int64_t a_elements, std::int64_t bc_elements) {
     a = recording.view(x, a_elements), b = recording.view(x, bc_elements), c = recording.view(x, bc_elements);
-    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b, c}, .cost = costs::view});
+    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b, c}, .cost = cost_of::view});
   }
   constexpr void split(ref x, ref& a, ref& b) {
     a = recording.view(x, elements(x) / 2), b = recording.view(x, elements(x) / 2);
-    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b}, .cost = costs::view});
+    recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b}, .cost = cost_of::view});
   }
   /// Parts of one fused projection that are taken by slicing (InternLM2): queries are gathered, keys and values are
   /// views; backward makes zeros of the size of the whole for each.
@@ -82,7 +82,7 @@ class attention_operations : public norm_operations {
                       .how = {gradient::saved, gradient::saved},
                       .out = {y},
                       .saved = {gate, up},
-                      .cost = costs::gate});
+                      .cost = cost_of::gate});
     return y;
   }
 
@@ -111,7 +111,7 @@ class attention_operations : public norm_operations {
                       .out = {y},
                       .saved = {q, k, v, y, statistics},
                       .workspace_backward = workspace,
-                      .cost = costs::contraction(a.sequence, 2, 5)});
+                      .cost = cost_of::contraction(a.sequence, 2, 5)});
     return y;
   }
   /// Hugging Face's eager attention: two batched products with the scores between them.
@@ -138,7 +138,7 @@ class attention_operations : public norm_operations {
                       .how = {gradient::fresh},
                       .out = {y},
                       .saved = {y, how.runtime.softmax_saves_input ? x : ref{}},
-                      .cost = costs::softmax(length)});
+                      .cost = cost_of::softmax(length)});
     return y;
   }
   constexpr ref copy_to_half(ref x) {

@@ -37,7 +37,7 @@ class contraction_operations : public elementwise_operations {
                       .saved = {recording.at(matrix).needs_gradient ? input : ref{},
                                 recording.at(input).needs_gradient ? matrix : ref{}},
                       .workspace_backward = sums ? column_sum(rows, w.out) : bytes{},
-                      .cost = costs::contraction(w.in)});
+                      .cost = cost_of::contraction(w.in)});
     if (input != x) recording.until_here(x);  // the caller's argument outlives the cast inside
     return y;
   }
@@ -53,7 +53,7 @@ class contraction_operations : public elementwise_operations {
                       .how = {gradient::fresh},
                       .out = {y},
                       .saved = {indices},
-                      .cost = costs::gathers});
+                      .cost = cost_of::gathers});
     return y;
   }
   /// A batched matrix product over `inner`; saves both operands as laid out.
@@ -64,7 +64,7 @@ class contraction_operations : public elementwise_operations {
                       .how = {gradient::fresh, gradient::fresh},
                       .out = {y},
                       .saved = {a, b},
-                      .cost = costs::contraction(inner)});
+                      .cost = cost_of::contraction(inner)});
     return y;
   }
 

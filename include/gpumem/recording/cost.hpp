@@ -31,7 +31,7 @@ struct cost {
   std::int64_t inner = 0;  // a contraction's inner dimension; else the length of a row
 };
 
-namespace costs {
+namespace cost_of {
 /// A contraction's flops_backward where forward made the gradients, counted for elements of the input (a fused linear
 /// loss): backward only scales them.
 inline constexpr std::uint8_t scales_forward_gradients = 255;
@@ -57,6 +57,6 @@ constexpr cost rows(std::int64_t length, std::uint8_t flops, std::uint8_t flops_
 constexpr cost layer_norm(std::int64_t width) { return rows(width, 7, 13, fused_kernel::layer_norm); }
 constexpr cost rms_norm(std::int64_t width) { return rows(width, 4, 10, fused_kernel::rms_norm); }
 constexpr cost softmax(std::int64_t length) { return rows(length, 5, 4, fused_kernel::softmax); }
-}  // namespace costs
+}  // namespace cost_of
 
 }  // namespace gpumem

@@ -47,15 +47,15 @@ class elementwise_operations {
     return y;
   }
   constexpr ref cast(ref x, dtype to) {
-    return type(x) == to ? x : unary("cast", x, to, gradient::fresh, {}, {}, costs::moves);
+    return type(x) == to ? x : unary("cast", x, to, gradient::fresh, {}, {}, cost_of::moves);
   }
   /// Under autocast: to the half that contractions run in, and to the fp32 that norms, softmax and losses run in.
   constexpr ref to_half(ref x) { return how.precision.autocast ? cast(x, how.precision.autocast_type) : x; }
   constexpr ref to_fp32(ref x) { return how.precision.autocast ? cast(x, dtype::fp32) : x; }
 
   constexpr ref scale(ref x) { return unary("scale", x, type(x), gradient::fresh); }
-  constexpr ref gelu(ref x) { return unary("gelu", x, type(x), gradient::fresh, x, {}, costs::gelu); }
-  constexpr ref silu(ref x) { return unary("silu", x, type(x), gradient::fresh, x, {}, costs::silu); }
+  constexpr ref gelu(ref x) { return unary("gelu", x, type(x), gradient::fresh, x, {}, cost_of::gelu); }
+  constexpr ref silu(ref x) { return unary("silu", x, type(x), gradient::fresh, x, {}, cost_of::silu); }
   /// cap * tanh(x / cap), one operation at a time.
   constexpr ref softcap(ref x) {
     const ref inner = scale(x), bounded = saving_result("tanh", inner, type(inner));
@@ -66,8 +66,12 @@ class elementwise_operations {
   constexpr ref dropout(ref x, bool on) {
     if (!on || !how.optimizer.trains) return x;
     const ref mask = recording.make(elements(x), dtype::u8), y = recording.make(elements(x), type(x));
-    recording.record(
-        {.name = "dropout", .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {mask}, .cost = costs::dropout});
+    recording.record({.name = "dropout",
+                      .in = {x},
+                      .how = {gradient::fresh},
+                      .out = {y},
+                      .saved = {mask},
+                      .cost = cost_of::dropout});
     return y;
   }
   constexpr ref add(ref a, ref b) {
@@ -112,7 +116,7 @@ class elementwise_operations {
     const ref half = scale(x), base = to_fp32(x);
     const ref cube = unary("pow", base, type(base), gradient::fresh, base);
     const ref scaled_cube = scale(cube), inner = add(x, scaled_cube), argument = scale(inner);
-    const ref tanh = saving_result("tanh", argument, type(argument), costs::tanh_of_gelu);
+    const ref tanh = saving_result("tanh", argument, type(argument), cost_of::tanh_of_gelu);
     const ref one_more = unary("add constant", tanh, type(tanh), gradient::pass);
     const ref y = mul(half, one_more);
     recording.until_here(x);
@@ -124,7 +128,7 @@ class elementwise_operations {
     const ref half = scale(x), stretched = scale(x), factor = scale(x), square = mul(factor, x);
     const ref one_more = unary("add constant", square, type(square), gradient::pass);
     const ref argument = mul(stretched, one_more),
-              tanh = saving_result("tanh", argument, type(argument), costs::tanh_of_gelu);
+              tanh = saving_result("tanh", argument, type(argument), cost_of::tanh_of_gelu);
     const ref gate = unary("add constant", tanh, type(tanh), gradient::pass);
     const ref y = mul(half, gate);
     recording.until_here(x);
@@ -142,18 +146,18 @@ class elementwise_operations {
   /// A tensor that shares the storage of x.
   constexpr ref alias(char const* name, ref x, std::int64_t count, gradient comes) {
     const ref y = recording.view(x, count);
-    recording.record({.name = name, .in = {x}, .how = {comes}, .out = {y}, .cost = costs::view});
+    recording.record({.name = name, .in = {x}, .how = {comes}, .out = {y}, .cost = cost_of::view});
     return y;
   }
   constexpr ref reshape(ref x) { return alias("view", x, elements(x), gradient::view); }
   /// A part of x; backward makes zeros of the size of the whole.
   constexpr ref slice(ref x, std::int64_t count) { return alias("slice", x, count, gradient::fresh); }
   /// contiguous() of a transposed view: a copy whose gradient passes as a view.
-  constexpr ref copy(ref x) { return unary("copy", x, type(x), gradient::view, {}, {}, costs::moves); }
+  constexpr ref copy(ref x) { return unary("copy", x, type(x), gradient::view, {}, {}, cost_of::moves); }
   /// Copies of x along a new dimension (repeated key and value heads); backward sums over the copies.
   constexpr ref repeat_elements(ref x, std::int64_t count) {
     const ref y = recording.make(count, type(x));
-    recording.record({.name = "repeat heads", .in = {x}, .how = {gradient::fresh}, .out = {y}, .cost = costs::moves});
+    recording.record({.name = "repeat heads", .in = {x}, .how = {gradient::fresh}, .out = {y}, .cost = cost_of::moves});
     return y;
   }
 

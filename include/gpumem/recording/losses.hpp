@@ -21,7 +21,7 @@ class loss_operations : public attention_operations {
                       .how = {gradient::fresh},
                       .out = {loss},
                       .saved = {log_softmax, targets, total_weight},
-                      .cost = costs::gathers});
+                      .cost = cost_of::gathers});
     return loss;
   }
   /// One kernel over the logits, which it saves and writes their gradient over (unsloth, llm.c): one fp32 statistic and
@@ -34,7 +34,7 @@ class loss_operations : public attention_operations {
                       .how = {gradient::saved},
                       .out = {losses},
                       .saved = {logits, statistics, targets},
-                      .cost = costs::rows(elements(logits) / rows, 7, 2, fused_kernel::cross_entropy)});
+                      .cost = cost_of::rows(elements(logits) / rows, 7, 2, fused_kernel::cross_entropy)});
     const ref loss = recording.make(1, dtype::fp32);
     recording.record({.name = "sum", .in = {losses}, .how = {gradient::fresh}, .out = {loss}});
     return loss;
@@ -51,7 +51,7 @@ class loss_operations : public attention_operations {
                       .out = {loss},
                       .saved = {logits},
                       .workspace_forward = storage(dtype::u8, rows) + storage(dtype::int64, rows),
-                      .cost = costs::rows(elements(logits) / elements(targets), 7, 1, fused_kernel::cross_entropy)});
+                      .cost = cost_of::rows(elements(logits) / elements(targets), 7, 1, fused_kernel::cross_entropy)});
     return loss;
   }
   /// Liger's fused linear cross-entropy (0.4.2, fused_linear_cross_entropy.py). Rows come in chunks of the next power
@@ -75,7 +75,7 @@ class loss_operations : public attention_operations {
          .out = {loss},
          .saved = {dx, dw},
          .workspace_forward = half + full + (n > chunk ? half : bytes{}) + losses + bytes{how.runtime.granule},
-         .cost = costs::contraction(head.out, 3, costs::scales_forward_gradients)});
+         .cost = cost_of::contraction(head.out, 3, cost_of::scales_forward_gradients)});
     return loss;
   }
 
@@ -87,7 +87,7 @@ class loss_operations : public attention_operations {
     if (how.loss.kind == loss_kind::fused_linear) {
       const ref rows = copy_without_last(x, labels, sequences, head.in);
       const ref targets = recording.make(elements(labels) - sequences, dtype::int64);
-      recording.record({.name = "shift labels", .in = {labels}, .cost = costs::moves});
+      recording.record({.name = "shift labels", .in = {labels}, .cost = cost_of::moves});
       return fused_linear_cross_entropy(rows, head, targets);
     }
     const ref projected = linear(x, head), logits = shape_logits(projected);
@@ -102,12 +102,12 @@ class loss_operations : public attention_operations {
     if (path.logits_shifted) {
       input = copy_without_last(full, labels, sequences, elements(full) / elements(labels));
       targets = recording.make(elements(labels) - sequences, dtype::int64);
-      recording.record({.name = "shift labels", .in = {labels}, .cost = costs::moves});
+      recording.record({.name = "shift labels", .in = {labels}, .cost = cost_of::moves});
     } else {
       const ref padded = recording.make(elements(labels) + sequences, dtype::int64);
-      recording.record({.name = "pad labels", .in = {labels}, .cost = costs::moves});
+      recording.record({.name = "pad labels", .in = {labels}, .cost = cost_of::moves});
       targets = recording.make(elements(labels), dtype::int64);
-      recording.record({.name = "shift labels", .in = {padded}, .cost = costs::moves});
+      recording.record({.name = "shift labels", .in = {padded}, .cost = cost_of::moves});
       input = reshape(full);
     }
     if (path.kind == loss_kind::over_logits)
@@ -124,7 +124,7 @@ class loss_operations : public attention_operations {
  private:
   /// A pass for maximum and sum, one for the result; backward exp, times, sub.
   constexpr cost log_softmax_cost(ref logits, ref targets) const {
-    return costs::rows(elements(logits) / elements(targets), 4, 3, fused_kernel::cross_entropy);
+    return cost_of::rows(elements(logits) / elements(targets), 4, 3, fused_kernel::cross_entropy);
   }
   /// contiguous() of a tensor of the batch without each sequence's last row.
   constexpr ref copy_without_last(ref x, ref labels, std::int64_t sequences, std::int64_t width) {

@@ -21,7 +21,7 @@ class norm_operations : public contraction_operations {
                       .how = {gradient::fresh, gradient::fresh, gradient::fresh},
                       .out = {y},
                       .saved = {input, statistics},
-                      .cost = costs::layer_norm(width)});
+                      .cost = cost_of::layer_norm(width)});
     if (input != x) recording.until_here(x);
     return y;
   }
@@ -52,15 +52,15 @@ class norm_operations : public contraction_operations {
     const std::int64_t rows = elements(x) / width;
     const bytes full = storage(dtype::fp32, static_cast<std::uint64_t>(elements(x)));
     const ref wide = cast(x, dtype::fp32);
-    const ref square = unary("pow", wide, dtype::fp32, gradient::fresh, wide, full * 2, costs::rows(width, 1, 2));
+    const ref square = unary("pow", wide, dtype::fp32, gradient::fresh, wide, full * 2, cost_of::rows(width, 1, 2));
     const ref mean = recording.make(rows, dtype::fp32);
     recording.record({.name = "mean",
                       .in = {square},
                       .how = {gradient::fresh},
                       .out = {mean},
                       .saved = {how.runtime.mean_saves_input ? square : ref{}},
-                      .cost = costs::rows(width, 1, 1)});
-    const ref inverse_root = saving_result("rsqrt", mean, dtype::fp32, costs::rows(1, 1, 2)),
+                      .cost = cost_of::rows(width, 1, 1)});
+    const ref inverse_root = saving_result("rsqrt", mean, dtype::fp32, cost_of::rows(1, 1, 2)),
               normalized = recording.make(elements(x), dtype::fp32);
     recording.record({.name = "mul",
                       .in = {wide, inverse_root},
@@ -68,7 +68,7 @@ class norm_operations : public contraction_operations {
                       .out = {normalized},
                       .saved = {wide, inverse_root},
                       .workspace_backward = full,
-                      .cost = costs::rows(width, 1, 1)});
+                      .cost = cost_of::rows(width, 1, 1)});
     return normalized;
   }
   constexpr ref times_weight(ref x, ref weight, std::int64_t width) {
@@ -81,7 +81,7 @@ class norm_operations : public contraction_operations {
                       .out = {y},
                       .saved = {trained ? x : ref{}, weight},
                       .workspace_backward = trained ? product + column_sum(elements(x) / width, width) : bytes{},
-                      .cost = costs::rows(width, 1, 1, fused_kernel::rms_norm)});
+                      .cost = cost_of::rows(width, 1, 1, fused_kernel::rms_norm)});
     return y;
   }
   /// One kernel: saves its input and one fp32 statistic a row; backward sums the weight's gradient in fp32 rows, one a
@@ -103,7 +103,7 @@ class norm_operations : public contraction_operations {
                       .out = {y},
                       .saved = {x, statistic},
                       .workspace_backward = partial,
-                      .cost = costs::rms_norm(width)});
+                      .cost = cost_of::rms_norm(width)});
     return y;
   }
 };

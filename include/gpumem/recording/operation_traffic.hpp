@@ -43,7 +43,7 @@ class operation_traffic {
       if (o_.saved[k] && !seen_before(o_.saved, k) && !(o_.cost.gathers && o_.saved[k] == o_.in[0]))
         t.reads += size(o_.saved[k]);
     if (o_.cost.kind == operation_class::contraction) {
-      if (o_.cost.flops_backward != costs::scales_forward_gradients) t.flops = flops_of(o_.cost.flops_backward);
+      if (o_.cost.flops_backward != cost_of::scales_forward_gradients) t.flops = flops_of(o_.cost.flops_backward);
     } else {  // what an eager chain of reductions stages between its kernels is written and read
       t.reads += o_.workspace_backward.value, t.writes += o_.workspace_backward.value;
       if (o_.cost.kind == operation_class::normalization && reads_parameter_again()) t.reads += size(o_.in[1]);
@@ -98,7 +98,7 @@ class operation_traffic {
   static constexpr std::uint64_t unsigned_(std::int64_t n) { return static_cast<std::uint64_t>(n); }
   [[nodiscard]] constexpr std::uint64_t elements(ref r) const { return r ? unsigned_(tape_.elements(r)) : 0; }
   [[nodiscard]] constexpr std::uint64_t flops_of(std::uint64_t count) const {
-    const ref counted = o_.cost.flops_backward == costs::scales_forward_gradients ? o_.in[0] : o_.out[0];
+    const ref counted = o_.cost.flops_backward == cost_of::scales_forward_gradients ? o_.in[0] : o_.out[0];
     return checked_multiply(2 * count, checked_multiply(elements(counted), unsigned_(o_.cost.inner)));
   }
   [[nodiscard]] constexpr std::uint64_t widest() const {

@@ -74,7 +74,7 @@ class tape {
 
   /// The program refers to a tensor until here: after the last recorded operation it may go.
   constexpr void until_here(ref r) {
-    if (operation_count_ < open_operation_) record({.name = "reference dropped", .in = {r}, .cost = costs::view});
+    if (operation_count_ < open_operation_) record({.name = "reference dropped", .in = {r}, .cost = cost_of::view});
     tensors_[at(r).storage].last_reader = operation_count_;
   }
   /// The program refers to a tensor until backward is over.
@@ -128,7 +128,7 @@ class tape {
   template <class Body>
   constexpr ref repeat_groups(std::int64_t count, std::int64_t group, bool checkpointed, ref in, Body const& body) {
     if (operation_count_ < open_operation_ && tensor_count_ >= open_tensor_)
-      record({.name = "declarations", .cost = costs::view});
+      record({.name = "declarations", .cost = cost_of::view});
     close_segment();
     const ref out = body(in);
     require_rule(operation_count_ >= open_operation_, "operations of a repeated block", 0, "must be at least 1");
