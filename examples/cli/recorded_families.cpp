@@ -111,10 +111,10 @@ described_model describe_qwen2(config_object const& c) {
 described_model describe_gemma(config_object const& c) {
   described_model d = llama_like(c, {.kv_heads = 16, .head_dim = 256}, true, 8192);
   auto& m = std::get<transformer>(d.numbers);
+  m.norm = norm::gemma_rms_norm, m.scaled_embedding = true;
   m.qkv_bias = m.output_bias = c.flag("attention_bias", false);
   // Its class computes the tanh form whatever hidden_act says, unless hidden_activation names another.
   set_activation(d, c.text({"hidden_activation"}, "gelu_pytorch_tanh"));
-  d.recording_notes.emplace_back("gemma is recorded with Llama's RMSNorm and without the scaling of its embedding");
   return d;
 }
 

@@ -16,7 +16,12 @@ struct block_context {
 };
 
 constexpr ref norm_of(operations& ops, transformer const& m, ref x) {
-  return m.norm == norm::layer_norm ? ops.layer_norm(x, m.hidden) : ops.rms_norm(x, m.hidden);
+  switch (m.norm) {
+    case norm::layer_norm: return ops.layer_norm(x, m.hidden);
+    case norm::rms_norm: return ops.rms_norm(x, m.hidden);
+    case norm::gemma_rms_norm: return ops.gemma_rms_norm(x, m.hidden);
+  }
+  return x;
 }
 
 constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
@@ -38,7 +43,7 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
     k = ops.rotary(k, c.cosine, c.sine);
     ops.recording.until_here(old_q), ops.recording.until_here(old_k);  // arguments of one call for both
   }
-  const bool llama_like = m.norm == norm::rms_norm;
+  const bool llama_like = m.norm != norm::layer_norm;
   const ref mixed = ops.attention(q, k, v,
                                   {.batch = c.load.micro_batch,
                                    .sequence = c.load.sequence,
@@ -127,10 +132,12 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
       t.record({.name = "causal mask"});
     }
   }
+  if (m.scaled_embedding) x = ops.scale(x);
   x = ops.dropout(x, m.embedding_dropout);
   x = ops.blocks(m.layers, x, [&](ref in) { return detail::record_block(ops, context, in); });
   x = detail::norm_of(ops, m, x);
-  if (positions) t.until_here(embedded), t.until_here(positions);  // locals of the model's forward
+  if (positions || m.scaled_embedding) t.until_here(embedded);  // locals of the model's forward
+  if (positions) t.until_here(positions);
   t.enter_loss();
   const ref logits = m.tied_head ? ops.linear(x, {.matrix = table, .in = m.hidden, .out = m.vocabulary})
                                  : ops.linear(x, m.hidden, m.vocabulary, false);

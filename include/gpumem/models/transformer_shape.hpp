@@ -7,7 +7,7 @@
 
 namespace gpumem {
 
-enum class norm : std::uint8_t { layer_norm, rms_norm };
+enum class norm : std::uint8_t { layer_norm, rms_norm, gemma_rms_norm };
 enum class position : std::uint8_t { learned, rotary };
 
 /// The activation function of the MLP. `gelu_new` is Hugging Face's tanh form written in Python; `gelu` is any GELU
@@ -34,7 +34,8 @@ struct transformer {
   bool qkv_bias = true;
   bool output_bias = true;  // of the attention's output projection
   bool feed_forward_bias = true;
-  bool tied_head = true;  // the head's matrix is the embedding table
+  bool tied_head = true;          // the head's matrix is the embedding table
+  bool scaled_embedding = false;  // the embedding is multiplied by a number (Gemma)
   bool embedding_dropout = true;
   bool attention_dropout = true;
   bool hidden_dropout = true;  // after the attention's and the MLP's output projection

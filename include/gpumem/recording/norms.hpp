@@ -28,11 +28,17 @@ class norm_operations : public contraction_operations {
     const ref weight = parameter(1, width, role::norm);
     return how.kernels == kernel_kind::fused ? fused_rms_norm(x, width, weight) : eager_rms_norm(x, width, weight);
   }
+  /// Gemma's RMSNorm, which multiplies by 1 + weight, in fp32.
+  constexpr ref gemma_rms_norm(ref x, std::int64_t width) {
+    const ref weight = parameter(1, width, role::norm);
+    return how.kernels == kernel_kind::fused ? fused_rms_norm(x, width, weight)
+                                             : eager_gemma_rms_norm(x, width, weight);
+  }
 
  private:
-  /// Hugging Face's LlamaRMSNorm: to fp32, pow, mean, rsqrt, times, back, times the weight. Backward needs the full
-  /// product before each row sum.
-  constexpr ref eager_rms_norm(ref x, std::int64_t width, ref weight) {
+  /// x / rms(x) in fp32, one operation at a time: to fp32, pow, mean, rsqrt, times. Backward needs the full product
+  /// before each row sum.
+  constexpr ref normalize(ref x, std::int64_t width) {
     const std::int64_t rows = elements(x) / width;
     const bytes full = storage(dtype::fp32, static_cast<std::uint64_t>(elements(x)));
     const ref wide = cast(x, dtype::fp32);
@@ -47,17 +53,34 @@ class norm_operations : public contraction_operations {
                       .out = {normalized},
                       .saved = {wide, inverse_root},
                       .workspace_backward = full});
-    const ref back = cast(normalized, type(x));
-    const ref y = recording.make(elements(x), promote(type(back), type(weight)));
-    const bool trained = recording.at(weight).needs_gradient;
+    return normalized;
+  }
+  /// x times a factor for each of its columns, whose gradient is a column sum.
+  constexpr ref times_weight(ref x, ref factor, std::int64_t width) {
+    const ref y = recording.make(elements(x), promote(type(x), type(factor)));
+    const bool trained = recording.at(factor).needs_gradient;
     const bytes product = storage(type(y), static_cast<std::uint64_t>(elements(y)));
     recording.record({.name = "times weight",
-                      .in = {back, weight},
+                      .in = {x, factor},
                       .how = {gradient::fresh, gradient::fresh},
                       .out = {y},
-                      .saved = {trained ? back : ref{}, weight},
-                      .workspace_backward = trained ? product + column_sum(rows, width) : bytes{}});
+                      .saved = {trained ? x : ref{}, factor},
+                      .workspace_backward = trained ? product + column_sum(elements(x) / width, width) : bytes{}});
+    return y;
+  }
+  /// Hugging Face's LlamaRMSNorm: normalized in fp32, back, times the weight.
+  constexpr ref eager_rms_norm(ref x, std::int64_t width, ref weight) {
+    const ref normalized = normalize(x, width), back = cast(normalized, type(x));
+    const ref y = times_weight(back, weight, width);
     recording.until_here(normalized);  // a local of the module
+    return y;
+  }
+  /// Hugging Face's GemmaRMSNorm: normalized in fp32, times 1 + weight in fp32, back.
+  constexpr ref eager_gemma_rms_norm(ref x, std::int64_t width, ref weight) {
+    const ref normalized = normalize(x, width), wide_weight = cast(weight, dtype::fp32);
+    const ref factor = unary("add constant", wide_weight, dtype::fp32, gradient::pass);
+    const ref product = times_weight(normalized, factor, width), y = cast(product, type(x));
+    if (y != product) recording.until_here(product);  // a local of the module
     return y;
   }
   /// One kernel (Liger, Apex): saves its input and one fp32 statistic a row; backward sums the weight's gradient in one
