@@ -278,6 +278,35 @@ TEST_CASE("selective checkpointing under flash attention says what it is worth")
             sentence) == std::string::npos);
 }
 
+TEST_CASE("what a block of each family saves was measured, to the byte") {
+  std::istringstream rows(contents(GPUMEM_CONFIGS "/../saved_bytes_by_family.csv"));
+  std::string line;
+  std::getline(rows, line);
+  int measured = 0;
+  for (; std::getline(rows, line); ++measured) {
+    std::vector<std::string> c;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');) c.push_back(cell);
+    REQUIRE(c.size() == 10);
+    INFO(line);
+    nlohmann::json const described = {{"model_type", c[0]},
+                                      {"vocab_size", 200},
+                                      {"num_hidden_layers", 3},
+                                      {"hidden_size", std::stoll(c[4])},
+                                      {"num_attention_heads", std::stoll(c[5])},
+                                      {"num_key_value_heads", std::stoll(c[6])},
+                                      {"head_dim", std::stoll(c[7])},
+                                      {"intermediate_size", std::stoll(c[8])}};
+    gpumem::plan p = gpumem::make_plan(gpumem::eager_attention{});
+    p.precision = c[1] == "fp32" ? gpumem::fp32::numbers : gpumem::pure<>::numbers;
+    gpumem::cli::described_model const m = gpumem::cli::describe(described.dump());
+    gpumem::workload const load{.micro_batch = std::stoll(c[2]), .sequence = std::stoll(c[3])};
+    CHECK(gpumem::estimate(std::get<gpumem::transformer>(m.numbers), load, p).saved_per_layer.value ==
+          std::stoull(c[9]));
+  }
+  CHECK(measured == 30);
+}
+
 TEST_CASE("basis is measured only for blocks whose saved bytes were measured") {
   CHECK(estimate_json("llama", {"--precision", "fp32"})["basis"] == "measured");
   CHECK(estimate_json("llama", {"--precision", "autocast-bf16"})["basis"] == "derived");
