@@ -102,6 +102,8 @@ TEST_CASE("every value of every family reaches the plan") {
   CHECK(plan_with("checkpointing", "full") == make_plan(checkpoint_every<1>{}));
   CHECK(plan_with("checkpointing", "every:1") == make_plan(checkpoint_every<1>{}));
   CHECK(plan_with("checkpointing", "every:3") == make_plan(checkpoint_every<3>{}));
+  CHECK(plan_with("checkpointing", "first:2") == make_plan(checkpoint_first<2>{}));
+  CHECK(plan_with("checkpointing", "selective") == make_plan(selective_checkpointing{}));
   CHECK(plan_with("attention", "eager") == make_plan(eager_attention{}));
   CHECK(plan_with("kernels", "fused") == make_plan(fused_kernels{}));
 }
@@ -229,15 +231,15 @@ TEST_CASE("the assumed precision is explained unless it was asked for by name") 
 }
 
 TEST_CASE("models whose blocks are recorded are estimated, the others are told where to look") {
-  for (char const* name : {"gpt2", "llama", "mistral", "qwen2", "gemma", "phi3"}) {
+  for (char const* name : {"gpt2", "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3", "gemma3_text",
+                           "internlm2", "phi3"}) {
     nlohmann::json const json = estimate_json(name, {"--checkpointing", "full"});
     result const counted = run({"parameters", config(name), "--format", "json"});
     INFO(name);
     CHECK(json["parameters"] == nlohmann::json::parse(counted.out)["parameters"]);
   }
-  for (char const* name : {"albert",   "bert",        "bloom",   "cohere",    "deepseek_v3", "distilbert", "gemma2",
-                           "gemma3",   "gemma3_text", "gpt_oss", "internlm2", "mixtral",     "opt",        "phi",
-                           "phi-msft", "qwen2_moe",   "qwen3",   "qwen3_moe", "roberta",     "t5"}) {
+  for (char const* name : {"albert", "bloom", "cohere", "deepseek_v3", "gpt_oss", "mixtral", "opt", "phi", "phi-msft",
+                           "qwen2_moe", "qwen3_moe", "t5"}) {
     result const r = estimate(name);
     CHECK(r.status == 2);
     CHECK(r.out.empty());
@@ -281,17 +283,44 @@ TEST_CASE("what a block of each family saves was measured, to the byte") {
   CHECK(measured == 30);
 }
 
+TEST_CASE("encoders end in a classifier of two labels or as many as are asked for") {
+  // BertForSequenceClassification and its likes: the base model, RoBERTa's and DistilBERT's heads in place of the
+  // pooler.
+  CHECK(estimate_json("bert")["parameters"] == 109'482'240 + 768 * 2 + 2);
+  CHECK(estimate_json("bert", {"--labels", "5"})["parameters"] == 109'482'240 + 768 * 5 + 5);
+  CHECK(estimate_json("roberta")["parameters"] == 124'647'170);
+  CHECK(estimate_json("distilbert")["parameters"] == 66'955'010);
+  CHECK(estimate_json("bert")["notes"].dump().find("with a classifier of 2 labels") != std::string::npos);
+  CHECK(estimate_json("roberta")["notes"].dump().find("sequence 512 (assumed)") != std::string::npos);
+  CHECK(estimate("roberta", {"--sequence", "513"}).status == 2);
+  std::string const distances = write("distances.json", R"({"model_type": "bert", "vocab_size": 99, "hidden_size": 64,
+      "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 64,
+      "position_embedding_type": "relative_key"})");
+  CHECK(run({"estimate", distances}).err.find("activations of bert with relative positions are not modelled") !=
+        std::string::npos);
+}
+
+TEST_CASE("selective checkpointing under flash attention says what it is worth") {
+  std::string const sentence = "selective checkpointing under flash attention saves only the softmax statistics";
+  CHECK(estimate_json("gpt2", {"--checkpointing", "selective"})["notes"].dump().find(sentence) != std::string::npos);
+  CHECK(estimate_json("gpt2", {"--checkpointing", "selective", "--attention", "eager"})["notes"].dump().find(
+            sentence) == std::string::npos);
+}
+
 TEST_CASE("basis is measured only for blocks whose saved bytes were measured") {
   CHECK(estimate_json("llama", {"--precision", "fp32"})["basis"] == "measured");
   CHECK(estimate_json("llama", {"--precision", "autocast-bf16"})["basis"] == "derived");
   CHECK(estimate_json("gpt2", {"--precision", "autocast-bf16"})["basis"] == "measured");
-  CHECK(estimate_json("qwen2")["basis"] == "derived");  // biases of q, k and v
-  CHECK(estimate_json("gemma")["basis"] == "derived");  // GELU in the gate
-  CHECK(estimate_json("phi3")["basis"] == "derived");   // fused projections
+  CHECK(estimate_json("qwen2")["basis"] == "derived");                           // biases of q, k and v
+  CHECK(estimate_json("gemma")["basis"] == "derived");                           // GELU in the gate
+  CHECK(estimate_json("phi3")["basis"] == "derived");                            // fused projections
+  CHECK(estimate_json("qwen3", {"--precision", "fp32"})["basis"] == "derived");  // norms on queries and keys
+  CHECK(estimate_json("bert", {"--precision", "autocast-bf16"})["basis"] == "measured");
+  CHECK(estimate_json("distilbert")["basis"] == "measured");
 }
 
 TEST_CASE("text is for a person: at most 80 columns, ASCII where it is no terminal") {
-  for (char const* name : {"gpt2", "llama", "mistral", "qwen2", "gemma", "phi3"})
+  for (char const* name : {"gpt2", "llama", "mistral", "qwen2", "gemma", "gemma3", "phi3", "bert"})
     for (char const* device : {"t4_16gb", "h200_141gb"}) {
       result const r = estimate(name, {"--device", device, "--micro-batch", "4"});
       INFO(r.out);
@@ -385,4 +414,19 @@ TEST_CASE("help and version are answers") {
     CHECK(r.out.find("Usage: gpumem") != std::string::npos);
   }
   CHECK(run({"--version"}).out.rfind("gpumem 0.", 0) == 0);
+}
+
+TEST_CASE("micro-batch max finds the largest that fits, and needs to know into what") {
+  nlohmann::json const json = estimate_json("gpt2", {"--micro-batch", "max", "--device", "a100_40gb"});
+  std::int64_t const most = json["workload"]["micro_batch"];
+  CHECK(json["device"]["fits"] == true);
+  CHECK(json["notes"][0] == "micro-batch " + std::to_string(most) + " is the largest that fits");
+  CHECK(estimate("gpt2", {"--micro-batch", std::to_string(most), "--device", "a100_40gb"}).status == 0);
+  CHECK(estimate("gpt2", {"--micro-batch", std::to_string(most + 1), "--device", "a100_40gb"}).status == 1);
+  result const none = estimate("llama", {"--micro-batch", "max", "--device", "t4_16gb"});
+  CHECK(none.status == 1);
+  CHECK(none.out.find("note: not even a micro-batch of 1 fits") != std::string::npos);
+  result const nowhere = estimate("gpt2", {"--micro-batch", "max"});
+  CHECK(nowhere.status == 2);
+  CHECK(nowhere.err.find("--micro-batch = max: needs --device or --memory") != std::string::npos);
 }

@@ -237,13 +237,12 @@ TEST_CASE("every family refuses unknown values, and says not yet for those to co
     char const* known;
   };
   option const families[] = {{"--precision", "fp8", "fp32, mixed-bf16, "},
-                             {"--optimizer", "adafactor", "adamw, "},
-                             {"--optimizer", "lion", "adamw, "},
-                             {"--checkpointing", "selective", "none, full, every:K"},
-                             {"--attention", "efficient", "eager, flash"},
+                             {"--optimizer", "muon", "adamw, "},
+                             {"--optimizer", "galore", "adamw, "},
+                             {"--checkpointing", "offloaded", "none, full, every:K"},
+                             {"--attention", "flex", "eager, flash"},
                              {"--kernels", "compiled", "eager, fused"},
-                             {"--loss", "chunked", "eager"},
-                             {"--loss", "in-place", "eager"}};
+                             {"--loss", "chunked", "eager"}};
   for (option const& f : families) {
     std::string const option = f.name;
     check_refusal({"estimate", config, option, "nonsense"}, {option + " = nonsense: not known; known are " + f.known});
@@ -257,7 +256,10 @@ TEST_CASE("every family refuses unknown values, and says not yet for those to co
        {"every:", "every:0", "every:-1", "every:x", "every:K", "every:01", "every:99999999999999999999"})
     check_refusal({"estimate", config, "--checkpointing", value},
                   {std::string("--checkpointing = ") + value + ": K of every:K must be an integer from 1 to 2^40"});
-  check_refusal({"estimate", config, "--labels", "2"}, {"--labels = 2: not yet"});
+  for (char const* value : {"first:", "first:0", "first:-1", "first:N"})
+    check_refusal({"estimate", config, "--checkpointing", value},
+                  {std::string("--checkpointing = ") + value + ": N of first:N must be an integer from 1 to 2^40"});
+  check_refusal({"estimate", config, "--labels", "2"}, {"--labels = 2: only encoders end in a classifier"});
   check_refusal({"estimate", config, "--device", "abacus"},
                 {"--device = abacus: not known; gpumem devices lists them"});
   check_refusal({"estimate", config, "--device", "t4_16gb", "--memory", "1GiB"}, {"only one of --device and --memory"});

@@ -1,77 +1,40 @@
 // SPDX-License-Identifier: MIT
 // What one block saves for backward, against measured rows and against the closed forms derived from them.
 #include <cstdint>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <random>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "catch.hpp"
 #include "measured_blocks.hpp"
+#include "measured_rows.hpp"
 
 using namespace measured_blocks;
 
-namespace {
-
-struct row {
-  std::string kind_name;
-  kind what;
-  shape dims;
-  std::uint64_t measured = 0;
-};
-
-std::vector<row> measured_rows() {
-  std::ifstream file{GPUMEM_TEST_DATA "/saved_bytes_per_layer.csv"};
-  std::string line, cell;
-  std::getline(file, line);
-  std::vector<row> rows;
-  while (std::getline(file, line)) {
-    std::vector<std::string> c;
-    for (std::istringstream cells{line}; std::getline(cells, cell, ',');) c.push_back(cell);
-    REQUIRE(c.size() == 12);
-    if (c[0] != "gpt2_preln" && c[0] != "llama") continue;
-    const auto n = [&](std::size_t i) { return std::stoll(c[i]); };
-    rows.push_back({.kind_name = c[0] + ' ' + c[1] + ' ' + c[2] + ' ' + c[3] + ' ' + c[4],
-                    .what = {.arch = c[0] == "llama" ? architecture::llama : architecture::gpt2,
-                             .flash = c[1] == "flash",
-                             .fused = c[2].find("unfused") == std::string::npos,
-                             .prec = c[3] == "fp32"   ? precision::fp32
-                                     : c[3] == "bf16" ? precision::bf16
-                                                      : precision::autocast,
-                             .dropout = c[4] != "0.0"},
-                    .dims = {n(5), n(6), n(7), n(8), n(9), n(10)},
-                    .measured = std::stoull(c[11])});
-  }
-  return rows;
-}
-
-}  // namespace
-
-TEST_CASE("160 measured rows of GPT-2 and Llama blocks, to the byte", "[saved bytes]") {
+TEST_CASE("208 measured rows of GPT-2, Llama and BERT blocks, to the byte", "[saved bytes]") {
   const std::vector<row> rows = measured_rows();
-  REQUIRE(rows.size() == 160);
+  REQUIRE(rows.size() == 208);
   std::map<std::string, int> kinds;
   for (row const& r : rows) {
     INFO(r.kind_name << ", " << r.dims.batch << " x " << r.dims.sequence << " x " << r.dims.hidden);
     CHECK(saved(r.what, r.dims) == r.measured);
     ++kinds[r.kind_name];
   }
-  CHECK(kinds.size() == 32);
+  CHECK(kinds.size() == 44);
 }
 
 namespace {
 
-// One measured row of each of the 32 kinds, as constants.
+// One measured row of each of the 44 kinds, as constants.
 struct constant_row {
   kind what;
   shape dims;
   std::uint64_t measured;
 };
-constexpr auto gpt2 = architecture::gpt2, llama = architecture::llama;
+constexpr auto gpt2 = architecture::gpt2, llama = architecture::llama, bert = architecture::bert;
 constexpr constant_row constants[] = {
     {{gpt2, false, true, precision::fp32, false}, {1, 32, 64, 2, 2, 256}, 139776},
     {{gpt2, false, false, precision::fp32, false}, {2, 48, 96, 3, 3, 384}, 1089024},
@@ -105,24 +68,34 @@ constexpr constant_row constants[] = {
     {{llama, false, true, precision::bf16, false}, {3, 40, 128, 8, 8, 320}, 707520},
     {{llama, true, false, precision::bf16, false}, {1, 100, 64, 4, 1, 160}, 264800},
     {{llama, true, true, precision::bf16, false}, {1, 100, 64, 4, 4, 160}, 200800},
+    {{bert, false, true, precision::fp32, false}, {1, 32, 64, 2, 2, 256}, 139776},
+    {{bert, true, true, precision::fp32, false}, {2, 48, 96, 3, 3, 384}, 592512},
+    {{bert, false, true, precision::bf16, false}, {3, 40, 128, 8, 8, 320}, 478080},
+    {{bert, true, true, precision::bf16, false}, {1, 100, 64, 4, 4, 160}, 169600},
+    {{bert, false, true, precision::autocast, false}, {1, 32, 64, 2, 2, 256}, 94720},
+    {{bert, true, true, precision::autocast, false}, {2, 48, 96, 3, 3, 384}, 371328},
+    {{bert, false, true, precision::fp32, true}, {3, 40, 128, 8, 8, 320}, 1176960},
+    {{bert, true, true, precision::fp32, true}, {1, 100, 64, 4, 4, 160}, 348800},
+    {{bert, false, true, precision::bf16, true}, {1, 32, 64, 2, 2, 256}, 80384},
+    {{bert, true, true, precision::bf16, true}, {2, 48, 96, 3, 3, 384}, 316032},
+    {{bert, false, true, precision::autocast, true}, {3, 40, 128, 8, 8, 320}, 823680},
+    {{bert, true, true, precision::autocast, true}, {1, 100, 64, 4, 4, 160}, 233600},
 };
-static_assert(std::size(constants) == 32);
+static_assert(std::size(constants) == 44);
 
-template <std::size_t... I>
+template <std::size_t From, std::size_t... I>
 constexpr bool all_constants_hold(std::index_sequence<I...>) {
-  return ((saved(constants[I].what, constants[I].dims) == constants[I].measured) && ...);
+  return ((saved(constants[From + I].what, constants[From + I].dims) == constants[From + I].measured) && ...);
 }
 
 }  // namespace
 
 TEST_CASE("one measured row of each kind as a compile-time constant", "[saved bytes]") {
-  STATIC_REQUIRE(all_constants_hold(std::make_index_sequence<16>{}));
+  STATIC_REQUIRE(all_constants_hold<0>(std::make_index_sequence<15>{}));
+  STATIC_REQUIRE(all_constants_hold<15>(std::make_index_sequence<15>{}));
+  STATIC_REQUIRE(all_constants_hold<30>(std::make_index_sequence<14>{}));
   for (constant_row const& r : constants) CHECK(saved(r.what, r.dims) == r.measured);
 }
-static_assert([]<std::size_t... I>(std::index_sequence<I...>) {
-  return ((saved(constants[16 + I].what, constants[16 + I].dims) == constants[16 + I].measured) && ...);
-}(std::make_index_sequence<16>{}));
-
 namespace {
 
 // The closed forms of the measurements' write-up (one layer, e bytes an element, n tokens, a heads, kv shared heads).
@@ -140,7 +113,8 @@ std::uint64_t closed_form(kind const& k, shape const& s) {
   }
   if (k.prec == precision::autocast) {
     const std::uint64_t attention = k.flash ? 4 * a * n : (6 + d) * scores;
-    return (20 + 2 * d) * n * h + 4 * n * f + 16 * n + attention + (k.fused ? 0 : 12 * n * f);
+    const std::uint64_t casts = k.arch == architecture::bert ? 4 * n * h : 0;  // one for each of q, k and v
+    return (20 + 2 * d) * n * h + casts + 4 * n * f + 16 * n + attention + (k.fused ? 0 : 12 * n * f);
   }
   const std::uint64_t attention = k.flash ? 4 * a * n : (d != 0 ? 2 * e + 1 : e) * scores;
   return (8 * e + 2 * d) * n * h + 2 * e * n * f + 16 * n + attention + (k.fused ? 0 : 3 * e * n * f);
@@ -152,12 +126,11 @@ TEST_CASE("2,000 random shapes equal the closed forms", "[saved bytes]") {
   std::mt19937 random{20'240'607};
   const auto pick = [&](int from, int to) { return std::uniform_int_distribution{from, to}(random); };
   for (int i = 0; i < 2000; ++i) {
-    kind k{.arch = pick(0, 1) != 0 ? architecture::llama : architecture::gpt2,
-           .flash = pick(0, 1) != 0,
-           .fused = pick(0, 1) != 0};
+    kind k{.arch = static_cast<architecture>(pick(0, 2)), .flash = pick(0, 1) != 0, .fused = pick(0, 1) != 0};
     const bool is_llama = k.arch == architecture::llama;
     k.prec = static_cast<precision>(pick(0, is_llama ? 1 : 2));
     k.dropout = !is_llama && pick(0, 1) != 0;
+    if (k.arch == architecture::bert) k.fused = true;
     const int heads = pick(1, 16), head_dim = 2 * pick(1, 64);
     std::vector<int> divisors;
     for (int d = 1; d <= heads; ++d)

@@ -46,7 +46,7 @@ constexpr family families[] = {
     {"qwen2_moe", describe_qwen2_moe},
     {"qwen3", describe_qwen3},
     {"qwen3_moe", describe_qwen3_moe},
-    {"roberta", describe_bert},
+    {"roberta", describe_roberta},
     {"t5", describe_t5},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dense decoders that are counted: their blocks are not recorded yet.
+// Dense decoders that are counted: their blocks are not recorded.
 #include "families.hpp"
 #include "input_error.hpp"
 
@@ -50,47 +50,6 @@ described_model describe_cohere(config_object const& c) {
   return described(m, c.number({"max_position_embeddings"}, 8192));
 }
 
-described_model describe_gemma2(config_object const& c) {
-  decoder m{.layers = c.size({"num_hidden_layers"}, 26),
-            .hidden = c.size({"hidden_size"}, 2304),
-            .vocabulary = c.size({"vocab_size"}, 256000),
-            .feed_forward = c.size({"intermediate_size"}, 9216),
-            .norms_per_block = 4};
-  m.attention = attention_of(read_heads(c, m.hidden, {.heads = 8, .kv_heads = 4, .head_dim = 256}),
-                             c.flag("attention_bias", false));
-  m.tied_head = c.flag("tie_word_embeddings", true);
-  return described(m, c.number({"max_position_embeddings"}, 8192));
-}
-
-described_model describe_gemma3_text(config_object const& c) {
-  decoder m{.layers = c.size({"num_hidden_layers"}, 26),
-            .hidden = c.size({"hidden_size"}, 2304),
-            .vocabulary = c.size({"vocab_size"}, 262208),
-            .feed_forward = c.size({"intermediate_size"}, 9216),
-            .norms_per_block = 4};
-  m.attention = attention_of(read_heads(c, m.hidden, {.heads = 8, .kv_heads = 4, .head_dim = 256}),
-                             c.flag("attention_bias", false));
-  m.attention.norms = query_key_norm::shared_by_heads;
-  m.tied_head = c.flag("tie_word_embeddings", true);
-  return described(m, c.number({"max_position_embeddings"}, 131072));
-}
-
-described_model describe_gemma3(config_object const& c) {
-  described_model d = describe_gemma3_text(c.object("text_config"));
-  d.not_counted.emplace_back("vision tower and its projector");
-  return d;
-}
-
-described_model describe_internlm2(config_object const& c) {
-  decoder m{.layers = c.required({"num_hidden_layers"}),
-            .hidden = c.required({"hidden_size"}),
-            .vocabulary = c.required({"vocab_size"}),
-            .feed_forward = c.required({"intermediate_size"})};
-  m.attention = attention_of(read_heads(c, m.hidden), c.flag("bias", true));
-  m.tied_head = c.flag("tie_word_embeddings", false);
-  return described(m, c.number({"max_position_embeddings"}, 2048));
-}
-
 described_model describe_opt(config_object const& c) {
   decoder m{.layers = c.required({"num_hidden_layers"}),
             .hidden = c.required({"hidden_size"}),
@@ -132,18 +91,6 @@ described_model describe_phi_msft(config_object const& c) {
   if (h.heads % h.kv_heads != 0)
     c.refuse_value("n_head_kv", h.kv_heads, "must divide n_head = " + std::to_string(h.heads));
   return describe_phi_numbers(c, m, h, c.number({"n_positions"}, 2048));
-}
-
-described_model describe_qwen3(config_object const& c) {
-  decoder m{.layers = c.required({"num_hidden_layers"}),
-            .hidden = c.required({"hidden_size"}),
-            .vocabulary = c.required({"vocab_size"}),
-            .feed_forward = c.required({"intermediate_size"})};
-  m.attention = attention_of(read_heads(c, m.hidden, {.kv_heads = 32, .head_dim = 128, .null_kv_is_heads = true}),
-                             c.flag("attention_bias", false));
-  m.attention.norms = query_key_norm::shared_by_heads;
-  m.tied_head = c.flag("tie_word_embeddings", false);
-  return described(m, c.number({"max_position_embeddings"}, 32768));
 }
 
 }  // namespace gpumem::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Encoders (as their base model with pooler) and T5.
+// Encoders (counted as their base model with pooler, recorded with a classifier's head) and T5.
 #include "families.hpp"
 #include "input_error.hpp"
 
@@ -13,6 +13,29 @@ bool has_distances(config_object const& c) {
 
 described_model described(encoder const& m) {
   return {.numbers = m, .longest_sequence = m.positions, .learned_positions = true};
+}
+
+encoder_classifier classifier_of(encoder const& m, config_object const& c) {
+  return {.layers = m.layers,
+          .hidden = m.hidden,
+          .heads = m.heads,
+          .vocabulary = m.vocabulary,
+          .positions = m.positions,
+          .feed_forward = m.feed_forward,
+          .token_types = m.token_types,
+          .attention_dropout = c.is_above_zero("attention_probs_dropout_prob", true),
+          .hidden_dropout = c.is_above_zero("hidden_dropout_prob", true)};
+}
+
+void add_classifier(described_model& to, config_object const& c, encoder_classifier numbers,
+                    std::string_view activation_field, std::string_view dropout_field) {
+  std::string const name = c.text({activation_field}, "gelu");
+  if (auto const known = known_activation(name))
+    numbers.activation = *known;
+  else
+    to.not_modelled = "the activation function \"" + one_line(name, 40) + "\"";
+  numbers.head_dropout = c.is_above_zero(dropout_field, numbers.hidden_dropout);
+  to.classifier = numbers;
 }
 
 encoder read_bert(config_object const& c) {
@@ -31,7 +54,22 @@ encoder read_bert(config_object const& c) {
 
 }  // namespace
 
-described_model describe_bert(config_object const& c) { return described(read_bert(c)); }
+described_model describe_bert(config_object const& c) {
+  encoder const m = read_bert(c);
+  described_model d = described(m);
+  add_classifier(d, c, classifier_of(m, c), "hidden_act", "classifier_dropout");
+  if (m.distances) d.not_modelled = "relative positions";
+  return d;
+}
+
+described_model describe_roberta(config_object const& c) {
+  described_model d = describe_bert(c);
+  std::int64_t const token_types = d.classifier->token_types;
+  d.classifier = roberta(*d.classifier);
+  d.classifier->token_types = token_types;
+  d.longest_sequence -= d.classifier->padding_rows;
+  return d;
+}
 
 described_model describe_albert(config_object const& c) {
   encoder m = read_bert(c);
@@ -53,7 +91,12 @@ described_model describe_distilbert(config_object const& c) {
             .positions = c.required({"max_position_embeddings"}),
             .pooler = false};
   require_heads_divide(c, "n_heads", m.heads, "dim", m.hidden);
-  return described(m);
+  described_model d = described(m);
+  encoder_classifier numbers = distilbert(classifier_of(m, c));
+  numbers.hidden_dropout = c.is_above_zero("dropout", true);
+  numbers.attention_dropout = c.is_above_zero("attention_dropout", true);
+  add_classifier(d, c, numbers, "activation", "seq_classif_dropout");
+  return d;
 }
 
 described_model describe_t5(config_object const& c) {

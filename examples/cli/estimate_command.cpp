@@ -2,6 +2,7 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/estimate.hpp>
+#include <gpumem/search.hpp>
 
 #include <algorithm>
 
@@ -16,24 +17,34 @@ namespace gpumem::cli {
 namespace {
 
 constexpr std::int64_t default_sequence = 4096;
+constexpr char const* largest = "max";
 constexpr char const* autocast_note =
     "mixed-bf16 (assumed): fp32 master + bf16 copy, fp32 gradients; training with torch.autocast? "
     "--precision autocast-bf16";
 
-transformer const& recorded_model(estimate_request const& request, described_model const& m) {
+using recorded_numbers = std::variant<transformer, encoder_classifier>;
+
+recorded_numbers recorded_model(estimate_request const& request, described_model const& m) {
   auto const refuse_model = [&](std::string const& what) {
     throw input_error(printable(request.config) + ": activations of " + what +
                       " are not modelled yet; see gpumem parameters");
   };
   auto const* const numbers = std::get_if<transformer>(&m.numbers);
-  if (numbers == nullptr) refuse_model(m.model_type);
+  if (numbers == nullptr && !m.classifier) refuse_model(m.model_type);
   if (!m.not_modelled.empty()) refuse_model(m.model_type + " with " + m.not_modelled);
-  return *numbers;
+  if (numbers != nullptr) {
+    if (request.labels) refuse("--labels", one_line(*request.labels, 40), "only encoders end in a classifier");
+    return *numbers;
+  }
+  encoder_classifier encoder = *m.classifier;
+  if (request.labels) encoder.labels = positive_number("--labels", *request.labels);
+  return encoder;
 }
 
 workload read_workload(estimate_request const& request, described_model const& m, std::vector<std::string>& notes) {
   workload load;
-  if (request.micro_batch) load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
+  if (request.micro_batch && *request.micro_batch != largest)
+    load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
   if (request.accumulation) load.accumulation = positive_number("--accumulation", *request.accumulation);
   std::int64_t const longest = m.longest_sequence;
   load.sequence = longest == 0 ? default_sequence : std::min(default_sequence, longest);
@@ -81,19 +92,33 @@ void read_device(estimate_request const& request, report& to, plan& p) {
   }
 }
 
+template <model M>
+std::int64_t find_micro_batch(M const& m, workload const& load, plan const& p, report& to) {
+  if (!to.gpu) refuse("--micro-batch", largest, "needs --device or --memory");
+  std::int64_t const most = largest_micro_batch(m, load, p, to.gpu->capacity);
+  to.notes.push_back(most == 0 ? "not even a micro-batch of 1 fits"
+                               : "micro-batch " + std::to_string(most) + " is the largest that fits");
+  return most == 0 ? 1 : most;
+}
+
 // Kernels with 32-bit indices fail on larger tensors, some of them silently.
 constexpr std::int64_t largest_indexed = 2147483647;
 
-std::int64_t largest_tensor(transformer const& m, workload const& load, plan const& p) {
+template <model M>
+std::int64_t largest_tensor(M const& m, workload const& load, plan const& p) {
   tape_with_room<> t;
   operations ops{t, p};
   static_cast<void>(record(ops, m, load));
-  std::int64_t largest = 0;
-  for (int id = 1; id <= t.tensors(); ++id) largest = std::max(largest, t.tensor_at(id).elements);
-  return largest;
+  std::int64_t most = 0;
+  for (int id = 1; id <= t.tensors(); ++id) most = std::max(most, t.tensor_at(id).elements);
+  return most;
 }
 
-// Whether the block is one whose saved bytes were measured: GPT-2's, and Llama's without biases, dropout and autocast.
+// Whether the block is one whose saved bytes were measured: GPT-2's, BERT's, and Llama's without biases, dropout and
+// autocast.
+bool is_measured(encoder_classifier const& m, plan const&) {
+  return m.activation == activation::gelu && m.attention_dropout == m.hidden_dropout;
+}
 bool is_measured(transformer const& m, plan const& p) {
   if (m.heads * m.head_width() != m.hidden) return false;
   transformer const gpt2{}, llama_block = llama(transformer{});
@@ -101,7 +126,9 @@ bool is_measured(transformer const& m, plan const& p) {
   auto const has_parts_of = [&m](transformer const& block) {
     return m.norm == block.norm && m.position == block.position && m.gated == block.gated &&
            m.fused_qkv == block.fused_qkv && m.fused_gate_up == block.fused_gate_up && m.qkv_bias == block.qkv_bias &&
-           m.output_bias == block.output_bias && m.feed_forward_bias == block.feed_forward_bias;
+           m.output_bias == block.output_bias && m.feed_forward_bias == block.feed_forward_bias &&
+           m.block == block.block && m.qk_norm == block.qk_norm && m.softcap == block.softcap &&
+           m.multipliers == block.multipliers;
   };
   if (has_parts_of(gpt2))
     return (m.activation == activation::gelu_new || m.activation == activation::gelu) &&
@@ -113,33 +140,42 @@ bool is_measured(transformer const& m, plan const& p) {
 
 answer run_estimate(estimate_request const& request, bool unicode) {
   require_format(request.format);
-  if (request.labels)
-    refuse("--labels", one_line(*request.labels, 40), "not yet; no model with a classifier is modelled");
   report r;
   plan p;
   read_plan(request, r, p);
   read_device(request, r, p);
   described_model const d = load_model(request.config);
-  transformer const& m = recorded_model(request, d);
+  recorded_numbers const recorded = recorded_model(request, d);
+  estimator const memory = [&recorded](workload const& some, plan const& how) {
+    return std::visit([&](auto const& m) { return estimate(m, some, how); }, recorded);
+  };
   r.notes = d.notes;
   r.notes.insert(r.notes.end(), d.recording_notes.begin(), d.recording_notes.end());
-  workload const load = read_workload(request, d, r.notes);
+  workload load = read_workload(request, d, r.notes);
   try {
-    r.memory = estimate(m, load, p);
-    if (std::int64_t const n = largest_tensor(m, load, p); n > largest_indexed)
+    if (request.micro_batch && *request.micro_batch == largest)
+      load.micro_batch = std::visit([&](auto const& m) { return find_micro_batch(m, load, p, r); }, recorded);
+    r.memory = memory(load, p);
+    std::int64_t const n = std::visit([&](auto const& m) { return largest_tensor(m, load, p); }, recorded);
+    if (n > largest_indexed)
       r.notes.push_back("the largest tensor has " + detail::with_thousands(static_cast<std::uint64_t>(n)) +
                         " elements, more than 2^31 - 1: kernels with 32-bit indices fail on it");
-    if (!r.fits()) r.advice = advise(m, load, p, r.gpu->capacity);
+    if (!r.fits()) r.advice = advise(memory, load, p, r.gpu->capacity);
   } catch (error const& e) {
     throw input_error(printable(request.config) + ": " + e.what());
   }
   r.trains = p.optimizer.trains;
   r.title = model_line(d, r.memory.parameters);
   r.model = model_facts(d);
-  r.basis = is_measured(m, p) ? "measured" : "derived";
+  r.basis = std::visit([&](auto const& m) { return is_measured(m, p); }, recorded) ? "measured" : "derived";
   r.workload = {{"micro_batch", std::to_string(load.micro_batch), true},
                 {"sequence", std::to_string(load.sequence), true},
                 {"accumulation", std::to_string(load.accumulation), true}};
+  if (auto const* const encoder = std::get_if<encoder_classifier>(&recorded))
+    r.notes.push_back("with a classifier of " + std::to_string(encoder->labels) +
+                      " labels; gpumem parameters counts the base model");
+  if (p.checkpointing.selective && p.attention != attention_kind::eager)
+    r.notes.emplace_back("selective checkpointing under flash attention saves only the softmax statistics");
   bool const precision_given = !request.policies.empty() && request.policies.front().has_value();
   if (!precision_given && r.trains) r.notes.emplace_back(autocast_note);
   if (request.format == "json") {

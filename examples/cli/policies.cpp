@@ -29,10 +29,10 @@ void use(plan& p) {
 }
 template <loss_policy P>
 void use(plan& p) {
-  p.loss = P::kind;
+  p.loss = P::numbers;
 }
 
-constexpr std::string_view every_prefix = "every:";
+constexpr std::string_view every_prefix = "every:", first_prefix = "first:";
 constexpr dtype bf16 = dtype::bf16, fp16 = dtype::fp16;
 
 }  // namespace
@@ -58,18 +58,57 @@ std::vector<policy_family> const& policy_families() {
        {{"adamw", use<adamw>},
         {"adamw-loop", use<adamw_loop>},
         {"adamw-fused", use<adamw_fused>},
+        {"adamw-amsgrad", use<adamw_amsgrad>},
         {"adamw-8bit", use<adamw_8bit>},
+        {"adamw-8bit-2048", use<adamw_8bit_2048>},
+        {"adamw-8bit-trainer", use<embeddings_in_32bit<adamw_8bit>>},
+        {"adamw-8bit-paged", use<paged<adamw_8bit>>},
+        {"adamw-8bit-torchao", use<adamw_torchao_8bit>},
+        {"adamw-4bit", use<adamw_4bit>},
+        {"ademamix-8bit", use<ademamix_8bit>},
+        {"lion", use<lion>},
+        {"lion-8bit", use<lion_8bit>},
+        {"adafactor", use<adafactor>},
         {"sgd", use<sgd>},
         {"sgd-momentum", use<sgd_momentum>},
+        {"lomo", use<in_backward<sgd>>},
+        {"adamw-in-backward", use<in_backward<adamw_loop>>},
         {"none", use<inference>}},
-       {"adafactor", "lion", "lion-8bit", "adam-mini", "muon", "galore", "lomo", "adagrad", "rmsprop"}},
+       {"adam-mini", "muon", "galore", "adagrad", "rmsprop"}},
       {"checkpointing",
        "none",
-       {{"none", use<no_checkpointing>}, {"full", use<checkpoint_every<1>>}, {"every:K", nullptr}},
-       {"selective"}},
-      {"attention", "flash", {{"eager", use<eager_attention>}, {"flash", use<flash_attention>}}, {"efficient"}},
-      {"kernels", "eager", {{"eager", use<eager_kernels>}, {"fused", use<fused_kernels>}}, {"compiled"}},
-      {"loss", "eager", {{"eager", use<eager_loss>}}, {"in-place", "chunked", "fused"}},
+       {{"none", use<no_checkpointing>},
+        {"full", use<checkpoint_every<1>>},
+        {"every:K", nullptr},
+        {"first:N", nullptr},
+        {"selective", use<selective_checkpointing>}},
+       {"offloaded"}},
+      {"attention",
+       "flash",
+       {{"eager", use<eager_attention>},
+        {"flash", use<flash_attention>},
+        {"flash-repeated", use<flash_attention_repeated>},
+        {"efficient", use<efficient_attention>}},
+       {"flex"}},
+      {"kernels",
+       "eager",
+       {{"eager", use<eager_kernels>},
+        {"fused", use<fused_kernels>},
+        {"liger", use<liger_kernels>},
+        {"liger-0.2", use<liger_0_2_kernels>},
+        {"unsloth", use<unsloth_kernels>}},
+       {"compiled"}},
+      {"loss",
+       "eager",
+       {{"eager", use<eager_loss>},
+        {"eager-4.45", use<eager_loss_4_45>},
+        {"eager-4.46", use<eager_loss_4_46>},
+        {"eager-held", use<outputs_held<eager_loss>>},
+        {"eager-4.45-held", use<outputs_held<eager_loss_4_45>>},
+        {"in-place", use<in_place_loss>},
+        {"triton", use<triton_loss>},
+        {"fused-linear", use<fused_linear_loss>}},
+       {"chunked"}},
   };
   return families;
 }
@@ -85,7 +124,13 @@ void choose(plan& to, policy_family const& family, std::string_view value) {
   if (family.name == "checkpointing" && value.starts_with(every_prefix)) {
     auto const every = whole_number(value.substr(every_prefix.size()));
     if (!every || *every == 0) refuse(option, one_line(value, 40), "K of every:K " + std::string(count_rule));
-    to.checkpointing.every = *every;
+    to.checkpointing = {.every = *every};
+    return;
+  }
+  if (family.name == "checkpointing" && value.starts_with(first_prefix)) {
+    auto const first = whole_number(value.substr(first_prefix.size()));
+    if (!first || *first == 0) refuse(option, one_line(value, 40), "N of first:N " + std::string(count_rule));
+    to.checkpointing = {.every = 1, .first = *first};
     return;
   }
   for (policy_choice const& c : family.choices)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Dense decoders whose blocks are recorded: `gpumem estimate` answers for them.
 #include <gpumem/core/error.hpp>
+#include <gpumem/models/families.hpp>
 
 #include <optional>
 
@@ -9,14 +10,6 @@
 
 namespace gpumem::cli {
 namespace {
-
-std::optional<activation> known_activation(std::string_view name) {
-  if (name == "gelu_new") return activation::gelu_new;
-  if (name == "gelu" || name == "gelu_pytorch_tanh") return activation::gelu;
-  if (name == "silu" || name == "swish") return activation::silu;
-  if (name == "relu") return activation::relu;
-  return std::nullopt;
-}
 
 void set_activation(described_model& to, std::string const& name) {
   if (auto const known = known_activation(name)) {
@@ -42,7 +35,36 @@ described_model llama_like(config_object const& c, head_defaults const& defaults
           .tied_head = m.tied_head};
 }
 
+// Gemma's descendants: the tanh form whatever hidden_act says, unless hidden_activation names another; class defaults
+// where a nested config says nothing.
+described_model gemma_like(config_object const& c, transformer (*family)(transformer, bool), std::int64_t vocabulary,
+                           std::int64_t longest) {
+  transformer m{.layers = c.size({"num_hidden_layers"}, 26),
+                .hidden = c.size({"hidden_size"}, 2304),
+                .vocabulary = c.size({"vocab_size"}, vocabulary),
+                .feed_forward = c.size({"intermediate_size"}, 9216)};
+  head_numbers const h = read_heads(c, m.hidden, {.heads = 8, .kv_heads = 4, .head_dim = 256});
+  m.heads = h.heads, m.kv_heads = h.kv_heads, m.head_dim = h.head_dim;
+  m = family(m, c.flag("tie_word_embeddings", true));
+  m.qkv_bias = m.output_bias = c.flag("attention_bias", false);
+  m.attention_dropout = c.is_above_zero("attention_dropout", false);
+  described_model d{
+      .numbers = m, .longest_sequence = c.number({"max_position_embeddings"}, longest), .tied_head = m.tied_head};
+  set_activation(d, c.text({"hidden_activation"}, "gelu_pytorch_tanh"));
+  return d;
+}
+
 }  // namespace
+
+std::optional<activation> known_activation(std::string_view name) {
+  if (name == "gelu_new") return activation::gelu_new;
+  if (name == "gelu" || name == "gelu_pytorch_tanh") return activation::gelu;
+  if (name == "silu" || name == "swish") return activation::silu;
+  if (name == "relu") return activation::relu;
+  if (name == "gelu_fast") return activation::gelu_fast;
+  if (name == "quick_gelu") return activation::quick_gelu;
+  return std::nullopt;
+}
 
 void require_heads_divide(config_object const& c, std::string_view heads_name, std::int64_t heads,
                           std::string_view hidden_name, std::int64_t hidden) {
@@ -111,10 +133,47 @@ described_model describe_qwen2(config_object const& c) {
 described_model describe_gemma(config_object const& c) {
   described_model d = llama_like(c, {.kv_heads = 16, .head_dim = 256}, true, 8192);
   auto& m = std::get<transformer>(d.numbers);
-  m.norm = norm::gemma_rms_norm, m.scaled_embedding = true;
+  m = gemma(m, m.tied_head);
   m.qkv_bias = m.output_bias = c.flag("attention_bias", false);
+  m.attention_dropout = c.is_above_zero("attention_dropout", false);
   // Its class computes the tanh form whatever hidden_act says, unless hidden_activation names another.
   set_activation(d, c.text({"hidden_activation"}, "gelu_pytorch_tanh"));
+  return d;
+}
+
+described_model describe_gemma2(config_object const& c) {
+  described_model d = gemma_like(c, gemma2, 256000, 8192);
+  // 50 and 30 where the config says nothing; null takes the bounds away.
+  bool const bounded = !(c.is_null("attn_logit_softcapping") && c.is_null("final_logit_softcapping"));
+  std::get<transformer>(d.numbers).softcap = bounded;
+  return d;
+}
+
+described_model describe_gemma3_text(config_object const& c) { return gemma_like(c, gemma3, 262208, 131072); }
+
+described_model describe_gemma3(config_object const& c) {
+  described_model d = describe_gemma3_text(c.object("text_config"));
+  d.not_counted.emplace_back("vision tower and its projector");
+  return d;
+}
+
+described_model describe_internlm2(config_object const& c) {
+  described_model d = llama_like(c, {}, false, 2048);
+  auto& m = std::get<transformer>(d.numbers);
+  m = internlm2(m, m.tied_head);
+  m.qkv_bias = m.output_bias = c.flag("bias", true);
+  set_activation(d, c.text({"hidden_act"}, "silu"));
+  return d;
+}
+
+described_model describe_qwen3(config_object const& c) {
+  described_model d = llama_like(c, {.kv_heads = 32, .head_dim = 128, .null_kv_is_heads = true}, false, 32768);
+  auto& m = std::get<transformer>(d.numbers);
+  bool const dropout = m.attention_dropout;
+  m = qwen3(m, m.tied_head);
+  m.attention_dropout = dropout;
+  m.qkv_bias = m.output_bias = c.flag("attention_bias", false);
+  set_activation(d, c.text({"hidden_act"}, "silu"));
   return d;
 }
 

@@ -23,6 +23,7 @@ struct breakdown {
   moment forward_end{};          // when the loss is known
   moment peak{};                 // the entry of the timeline with the largest total
   bytes reserve{};               // set aside beside the peak
+  bytes paged_states{};          // optimizer states in managed memory, which no phase counts
 
   [[nodiscard]] constexpr moment const& at(phase p) const { return timeline[static_cast<int>(p)]; }
   /// What a device must have for the run to fit: the peak and the reserve.

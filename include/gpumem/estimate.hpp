@@ -12,7 +12,7 @@ namespace detail {
 /// The bytes that go with the parameters of a tape and do not depend on the walk.
 struct parameter_sums {
   std::uint64_t elements = 0;
-  bytes masters{}, states{}, list{}, largest{};  // list: one tensor for each trained parameter, in the master's dtype
+  bytes masters{}, states{}, paged{}, list{}, largest{};  // list: a tensor for each trained parameter, as the master
 };
 
 constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
@@ -33,7 +33,8 @@ constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
     if (updated > sums.largest) sums.largest = updated;
     const parameter as_updated{
         .rows = x.rows, .columns = x.elements / x.rows, .type = p.precision.master, .role = x.role};
-    for (state const& s : p.optimizer.states(as_updated)) sums.states += rounded(s.type, s.elements) * times;
+    for (state const& s : p.optimizer.states(as_updated))
+      (s.paged ? sums.paged : sums.states) += rounded(s.type, s.elements) * times;
   }
   if (p.optimizer.trains) sums.states += p.optimizer.shared;
   return sums;
@@ -52,7 +53,8 @@ constexpr bytes saved_by(tape const& t, segment const& s) {
   const int input = t.at(s.in).storage;
   for (int i = s.first; i < s.end; ++i)
     for (ref r : t.operation_at(i).saved)
-      if (r && t.at(r).storage == input) return sum + counted(input);
+      if (r && t.operation_at(i).recompute != recompute::keeps_input && t.at(r).storage == input)
+        return sum + counted(input);
   return sum;
 }
 
@@ -66,13 +68,20 @@ constexpr bytes largest_block(tape const& t) {
   return most;
 }
 
-constexpr bytes step_bytes(plan const& p, parameter_sums const& sums) {
+/// How many tensors of the size of the parameter at hand, in the master's dtype, its update allocates.
+constexpr std::uint64_t update_tensors(plan const& p) {
   switch (p.optimizer.step) {
-    case step_temporaries::none: return {};
-    case step_temporaries::foreach_list: return sums.list * p.runtime.foreach_lists;
-    case step_temporaries::two_tensors: return sums.largest * 2;
+    case step_temporaries::none: return 0;
+    case step_temporaries::foreach_list: return p.runtime.foreach_lists;
+    case step_temporaries::two_tensors: return 2;
+    case step_temporaries::adafactor: return is_half(p.precision.master) ? 2 * 5 : 3;
   }
-  return {};
+  return 0;
+}
+
+constexpr bytes step_bytes(plan const& p, parameter_sums const& sums) {
+  if (p.optimizer.in_backward) return {};
+  return (p.optimizer.step == step_temporaries::foreach_list ? sums.list : sums.largest) * update_tensors(p);
 }
 
 constexpr thumb_sum thumb(plan const& p, std::uint64_t parameters, bytes activations) {
@@ -96,11 +105,15 @@ constexpr breakdown step_memory(tape_with_room<Operations, Tensors> const& recor
   // One cuBLAS workspace for each thread that has run a matmul: the main thread, and autograd's where there is a
   // backward.
   const bytes workspaces = p.runtime.cublas_workspace * (p.optimizer.trains ? 2 : 1);
+  require_rule(!p.optimizer.in_backward || load.accumulation == 1, "accumulation", load.accumulation,
+               "must be 1 where the optimizer runs in backward");
   const walk_options options{
       .resident = {.weights = sums.masters, .optimizer_states = sums.states, .overhead = workspaces},
       .gradients = p.precision.gradients,
       .backward = p.optimizer.trains,
-      .accumulate = load.accumulation > 1};
+      .accumulate = load.accumulation > 1 || (p.runtime.gradients_kept && !p.optimizer.in_backward),
+      .update_in_backward = p.optimizer.in_backward,
+      .update_tensors = static_cast<std::int64_t>(detail::update_tensors(p))};
   const timeline walked = walk(recording, loss, p.runtime, options);
 
   moment step = walked.backward_end;
@@ -114,7 +127,8 @@ constexpr breakdown step_memory(tape_with_room<Operations, Tensors> const& recor
               .timeline = {walked.forward, walked.loss, walked.backward, walked.backward_end, step},
               .forward_end = walked.forward_end,
               .peak = walked.forward,
-              .reserve = p.reserve};
+              .reserve = p.reserve,
+              .paged_states = sums.paged};
   for (moment const& m : b.timeline)
     if (m.total > b.peak.total) b.peak = m;
   return b;

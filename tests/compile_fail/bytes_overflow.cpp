@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: MIT
+// Meaning: a number of bytes or elements does not fit into 64 bits. Nothing wraps: arithmetic on `bytes` is checked.
+// Fix: look for a factor that is bytes already, or a shape with too many zeros.
 #include <gpumem/core/bytes.hpp>
 using namespace gpumem::literals;
 

@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: MIT
+// Meaning: the run's peak and its reserve are more than what a CUDA program sees of the device. The numbers stand in
+// the template arguments of `training_run`: what is required, available and missing, the phase of the peak and its
+// categories, in MiB.
+// Fix: whatever the largest category says: fewer activations by `checkpoint_every<1>` or a smaller micro-batch, smaller
+// states by another optimizer, a larger device. `fits` asks the same question without insisting.
 #include <gpumem/budget.hpp>
 using namespace gpumem;
 

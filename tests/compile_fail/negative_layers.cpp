@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: MIT
+// Meaning: a number of the model or of the workload is negative. Fields are signed, so that a trainer's `int` passes
+// without a warning and -1 reaches this message.
+// Fix: correct the field that the message names.
 #include <gpumem/budget.hpp>
 using namespace gpumem;
 

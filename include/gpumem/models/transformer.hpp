@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <gpumem/models/activate.hpp>
 #include <gpumem/models/model.hpp>
 #include <gpumem/models/transformer_shape.hpp>
 
@@ -15,14 +16,15 @@ struct block_context {
   ref cosine{}, sine{}, mask{};
 };
 
-constexpr ref norm_of(operations& ops, transformer const& m, ref x) {
+constexpr ref norm_of(operations& ops, transformer const& m, ref x, std::int64_t width) {
   switch (m.norm) {
-    case norm::layer_norm: return ops.layer_norm(x, m.hidden);
-    case norm::rms_norm: return ops.rms_norm(x, m.hidden);
-    case norm::gemma_rms_norm: return ops.gemma_rms_norm(x, m.hidden);
+    case norm::layer_norm: return ops.layer_norm(x, width);
+    case norm::rms_norm: return ops.rms_norm(x, width);
+    case norm::gemma_rms_norm: return ops.gemma_rms_norm(x, width);
   }
   return x;
 }
+constexpr ref norm_of(operations& ops, transformer const& m, ref x) { return norm_of(ops, m, x, m.hidden); }
 
 constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
   transformer const& m = c.model;
@@ -31,11 +33,21 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
   ref fused, q, k, v;
   if (m.fused_qkv) {
     fused = ops.linear(x, m.hidden, width + 2 * kv_width, m.qkv_bias);
-    ops.split(fused, q, k, v, tokens * width, tokens * kv_width);
+    if (m.interleaved_qkv)
+      ops.slice_heads(fused, q, k, v, tokens * width, tokens * kv_width);
+    else
+      ops.split(fused, q, k, v, tokens * width, tokens * kv_width);
   } else {
     q = ops.linear(x, m.hidden, width, m.qkv_bias);
     k = ops.linear(x, m.hidden, kv_width, m.qkv_bias);
     v = ops.linear(x, m.hidden, kv_width, m.qkv_bias);
+  }
+  if (m.qk_norm) {
+    const ref raw_q = q, raw_k = k;
+    q = norm_of(ops, m, q, m.head_width());
+    ops.recording.until_here(raw_q);  // the argument of the call
+    k = norm_of(ops, m, k, m.head_width());
+    ops.recording.until_here(raw_k);
   }
   if (m.position == position::rotary) {
     const ref old_q = q, old_k = k;
@@ -44,28 +56,21 @@ constexpr ref record_attention(operations& ops, block_context const& c, ref x) {
     ops.recording.until_here(old_q), ops.recording.until_here(old_k);  // arguments of one call for both
   }
   const bool llama_like = m.norm != norm::layer_norm;
-  const ref mixed = ops.attention(q, k, v,
-                                  {.batch = c.load.micro_batch,
-                                   .sequence = c.load.sequence,
-                                   .heads = m.heads,
-                                   .kv_heads = m.key_value_heads(),
-                                   .head_dim = m.head_width(),
-                                   .dropout = m.attention_dropout,
-                                   .softmax_in_fp32 = llama_like,
-                                   .mask = c.mask});
+  const attention_shape shape{.batch = c.load.micro_batch,
+                              .sequence = c.load.sequence,
+                              .heads = m.heads,
+                              .kv_heads = m.key_value_heads(),
+                              .head_dim = m.head_width(),
+                              .dropout = m.attention_dropout,
+                              .softmax_in_fp32 = llama_like,
+                              .softcap = m.softcap,
+                              .mask = c.mask};
+  k = ops.heads_for_attention(k, shape);
+  v = ops.heads_for_attention(v, shape);
+  const ref mixed = ops.attention(q, k, v, shape);
   const ref projected = ops.linear(mixed, width, m.hidden, m.output_bias);
   ops.recording.until_here(q), ops.recording.until_here(k), ops.recording.until_here(v);  // locals of the module
   return ops.dropout(projected, m.hidden_dropout);
-}
-
-constexpr ref activate(operations& ops, transformer const& m, ref x) {
-  switch (m.activation) {
-    case activation::gelu_new: return ops.gelu_new(x);
-    case activation::gelu: return ops.gelu(x);
-    case activation::silu: return ops.silu(x);
-    case activation::relu: return ops.relu(x);
-  }
-  return x;
 }
 
 constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
@@ -73,7 +78,7 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
   ref inner;
   if (!m.gated) {
     inner = ops.linear(x, m.hidden, width, m.feed_forward_bias);
-    inner = activate(ops, m, inner);
+    inner = activate(ops, m.activation, inner);
   } else {
     ref gate, up;
     if (m.fused_gate_up) {
@@ -82,11 +87,11 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
     } else {
       gate = ops.linear(x, m.hidden, width, m.feed_forward_bias);
     }
-    if (m.activation == activation::silu && ops.how.kernels == kernel_kind::fused) {
+    if (m.activation != activation::relu && numbers_of(ops.how.kernels).fused_activation) {
       if (!up) up = ops.linear(x, m.hidden, width, m.feed_forward_bias);
-      inner = ops.silu_mul(gate, up);
+      inner = ops.fused_gate(gate, up);
     } else {
-      const ref activated = activate(ops, m, gate);
+      const ref activated = activate(ops, m.activation, gate);
       if (!up) up = ops.linear(x, m.hidden, width, m.feed_forward_bias);
       inner = ops.mul(activated, up);
     }
@@ -95,13 +100,26 @@ constexpr ref record_mlp(operations& ops, transformer const& m, ref x) {
   return ops.dropout(y, m.hidden_dropout);
 }
 
-/// One pre-norm block: attention and MLP, each behind a norm and added to the residual stream.
+/// One block: attention and MLP, each behind a norm and added to the residual stream.
 constexpr ref record_block(operations& ops, block_context const& c, ref x) {
-  const ref normed = norm_of(ops, c.model, x), attended = record_attention(ops, c, normed);
+  const bool after = c.model.block == block_order::sandwich_norm;
+  const ref normed = norm_of(ops, c.model, x);
+  ref attended = record_attention(ops, c, normed);
+  if (c.model.block == block_order::parallel) {
+    const ref beside = record_mlp(ops, c.model, normed);
+    ops.recording.until_here(normed);
+    const ref middle = ops.add(x, attended), sum = ops.add(middle, beside);
+    ops.recording.until_here(attended), ops.recording.until_here(beside);
+    return sum;
+  }
   ops.recording.until_here(normed);
+  if (after) attended = norm_of(ops, c.model, attended);
+  if (c.model.multipliers) attended = ops.scale(attended);
   const ref middle = ops.add(x, attended), normed_again = norm_of(ops, c.model, middle);
-  const ref mlp = record_mlp(ops, c.model, normed_again);
+  ref mlp = record_mlp(ops, c.model, normed_again);
   ops.recording.until_here(normed_again);
+  if (after) mlp = norm_of(ops, c.model, mlp);
+  if (c.model.multipliers) mlp = ops.scale(mlp);
   return ops.add(middle, mlp);
 }
 
@@ -116,7 +134,9 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   t.constant(tokens, dtype::int64);  // the batch's attention mask
   const ref table = ops.parameter(m.vocabulary, m.hidden, role::embedding);
   detail::block_context context{m, load};
-  ref x = ops.embedding(table, ids, m.hidden), embedded = x, positions;
+  ref x = ops.embedding(table, ids, m.hidden);
+  if (m.multipliers) x = ops.scale(x);
+  ref embedded = x, positions;
   if (m.position == position::learned) {
     const ref position_table = ops.parameter(m.positions, m.hidden, role::embedding);
     const ref position_ids = t.make(load.sequence, dtype::int64);
@@ -136,13 +156,17 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   x = ops.dropout(x, m.embedding_dropout);
   x = ops.blocks(m.layers, x, [&](ref in) { return detail::record_block(ops, context, in); });
   x = detail::norm_of(ops, m, x);
-  if (positions || m.scaled_embedding) t.until_here(embedded);  // locals of the model's forward
-  if (positions) t.until_here(positions);
+  if (positions) t.until_here(positions);  // locals of the model's forward
+  if (positions || m.scaled_embedding) t.until_here(embedded);
   t.enter_loss();
-  const ref logits = m.tied_head ? ops.linear(x, {.matrix = table, .in = m.hidden, .out = m.vocabulary})
-                                 : ops.linear(x, m.hidden, m.vocabulary, false);
-  if (!ops.how.optimizer.trains) return logits;
-  const ref loss = ops.language_model_loss(logits, labels, load.micro_batch);
+  const linear_weights head = m.tied_head ? linear_weights{.matrix = table, .in = m.hidden, .out = m.vocabulary}
+                                          : ops.declare_linear(m.hidden, m.vocabulary, false);
+  const auto shape_logits = [&](ref logits) {
+    if (m.multipliers) logits = ops.scale(logits);
+    return m.softcap ? ops.softcap(logits) : logits;
+  };
+  if (!ops.how.optimizer.trains) return shape_logits(ops.linear(x, head));
+  const ref loss = ops.language_model_loss(x, head, labels, load.micro_batch, shape_logits);
   t.until_here(x);  // the model's output object holds it
   return loss;
 }

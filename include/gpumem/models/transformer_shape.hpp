@@ -7,12 +7,17 @@
 
 namespace gpumem {
 
+/// `gemma_rms_norm` multiplies by (1 + weight) in fp32, `rms_norm` by the weight in the model's dtype (Llama).
 enum class norm : std::uint8_t { layer_norm, rms_norm, gemma_rms_norm };
 enum class position : std::uint8_t { learned, rotary };
 
-/// The activation function of the MLP. `gelu_new` is Hugging Face's tanh form written in Python; `gelu` is any GELU
-/// that is one kernel (erf, or PyTorch's own tanh form).
-enum class activation : std::uint8_t { gelu_new, gelu, silu, relu };
+/// The activation function of the MLP. `gelu_new`, `gelu_fast` and `quick_gelu` are Hugging Face's forms written in
+/// Python; `gelu` is any GELU that is one kernel (erf, or PyTorch's own tanh form).
+enum class activation : std::uint8_t { gelu_new, gelu, silu, relu, gelu_fast, quick_gelu };
+
+/// How a block is put together: norms before attention and MLP; before and after both (Gemma 2); or one norm before
+/// both, which run side by side (Falcon).
+enum class block_order : std::uint8_t { pre_norm, sandwich_norm, parallel };
 
 /// A dense decoder-only transformer in numbers. The defaults are GPT-2's; `llama` gives Llama's. A 0 takes the default
 /// that its comment names. Every number is checked by `check`.
@@ -28,17 +33,22 @@ struct transformer {
   gpumem::norm norm = gpumem::norm::layer_norm;
   gpumem::position position = gpumem::position::learned;
   gpumem::activation activation = gpumem::activation::gelu_new;
-  bool gated = false;          // act(gate) * up in place of act(up)
-  bool fused_qkv = true;       // one projection for q, k and v
-  bool fused_gate_up = false;  // one projection for gate and up (Phi-3)
+  bool gated = false;            // act(gate) * up in place of act(up)
+  bool fused_qkv = true;         // one projection for q, k and v
+  bool interleaved_qkv = false;  // with fused_qkv: a group's queries, keys and values lie together (InternLM2)
+  bool fused_gate_up = false;    // one projection for gate and up (Phi-3)
   bool qkv_bias = true;
   bool output_bias = true;  // of the attention's output projection
   bool feed_forward_bias = true;
-  bool tied_head = true;          // the head's matrix is the embedding table
-  bool scaled_embedding = false;  // the embedding is multiplied by a number (Gemma)
+  bool tied_head = true;  // the head's matrix is the embedding table
   bool embedding_dropout = true;
   bool attention_dropout = true;
   bool hidden_dropout = true;  // after the attention's and the MLP's output projection
+  bool multipliers = false;    // embeddings, both branches and logits are scaled by constants (Granite)
+  block_order block = block_order::pre_norm;
+  bool qk_norm = false;           // a norm on each head of queries and keys, its weight shared by heads (Qwen3)
+  bool scaled_embedding = false;  // the embedding is multiplied by a constant (Gemma)
+  bool softcap = false;           // tanh bounds the scores of eager attention and the logits (Gemma 2)
 
   [[nodiscard]] constexpr std::int64_t key_value_heads() const { return kv_heads != 0 ? kv_heads : heads; }
   [[nodiscard]] constexpr std::int64_t head_width() const { return head_dim != 0 ? head_dim : hidden / heads; }

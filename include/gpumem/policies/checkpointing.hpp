@@ -7,10 +7,11 @@
 
 namespace gpumem {
 
-/// The number behind a gradient checkpointing policy.
+/// The numbers behind a gradient checkpointing policy.
 struct checkpointing {
-  std::int64_t every =
-      0;  // 0: everything is kept; K: the input of every K-th block is kept, K blocks are recomputed at once
+  std::int64_t every = 0;  // 0: no block is; K: of every K-th block the input is kept, and K are recomputed at once
+  std::int64_t first = 0;  // only so many blocks, the first ones; 0: all
+  bool selective = false;  // inside each block: the core of attention is recomputed from q, k and v
 
   friend constexpr bool operator==(checkpointing const&, checkpointing const&) = default;
 };
@@ -38,6 +39,24 @@ struct checkpoint_every {
   static constexpr checkpointing numbers{.every = K};
 };
 
-static_assert(checkpointing_policy<no_checkpointing> && checkpointing_policy<checkpoint_every<1>>);
+/// The first N blocks are checkpointed one by one; the others keep what they save. The last blocks are the ones to
+/// spare: backward frees what they keep before it recomputes anything.
+template <std::int64_t N>
+struct checkpoint_first {
+  static_assert(N >= 1, "checkpoint_first<N>: N is at least 1");
+  using family = checkpointing_family;
+  static constexpr checkpointing numbers{.every = 1, .first = N};
+};
+
+/// Megatron-LM's selective recomputation (Korthikanti et al., 2022): q, k and v stay; scores, softmax, its dropout and
+/// the probabilities are made again in backward. For eager attention: flash attention keeps none of them, so that here
+/// it saves only the output's statistics and costs the attention's forward a second time.
+struct selective_checkpointing {
+  using family = checkpointing_family;
+  static constexpr checkpointing numbers{.selective = true};
+};
+
+static_assert(checkpointing_policy<no_checkpointing> && checkpointing_policy<checkpoint_every<1>> &&
+              checkpointing_policy<checkpoint_first<1>> && checkpointing_policy<selective_checkpointing>);
 
 }  // namespace gpumem

@@ -2,8 +2,10 @@
 #pragma once
 #include <gpumem/policies/checkpointing.hpp>
 #include <gpumem/policies/kernels.hpp>
+#include <gpumem/policies/loss.hpp>
 #include <gpumem/policies/optimizer.hpp>
 #include <gpumem/policies/precision.hpp>
+#include <gpumem/policies/quantized_optimizer.hpp>
 #include <gpumem/policies/runtime.hpp>
 
 #include <concepts>
@@ -11,18 +13,28 @@
 
 namespace gpumem {
 
+/// A type that names the optimizers' family; whether it says which tensors it keeps is asked where it is used, with a
+/// sentence.
 template <class P>
-concept policy = precision_policy<P> || optimizer_policy<P> || checkpointing_policy<P> || attention_policy<P> ||
+concept names_an_optimizer = std::same_as<typename P::family, optimizer_family>;
+
+template <class P>
+concept policy = precision_policy<P> || names_an_optimizer<P> || checkpointing_policy<P> || attention_policy<P> ||
     kernels_policy<P> || loss_policy<P> || runtime_policy<P> || reserve_policy<P>;
 
 namespace detail {
 
-template <optimizer_policy O>
+template <names_an_optimizer O>
 constexpr optimizer optimizer_of() {
-  optimizer o{.states = &O::states};
+  static_assert(optimizer_policy<O>,
+                "gpumem: an optimizer says which tensors it keeps for one parameter: "
+                "static constexpr state_list states(parameter const&)");
+  optimizer o;
+  if constexpr (optimizer_policy<O>) o.states = &O::states;
   if constexpr (requires { O::step; }) o.step = O::step;
   if constexpr (requires { O::shared; }) o.shared = O::shared;
   if constexpr (requires { O::trains; }) o.trains = O::trains;
+  if constexpr (requires { O::in_backward_pass; }) o.in_backward = O::in_backward_pass;
   return o;
 }
 
@@ -38,7 +50,7 @@ struct plan {
   gpumem::checkpointing checkpointing = no_checkpointing::numbers;
   attention_kind attention = flash_attention::kind;
   kernel_kind kernels = eager_kernels::kind;
-  loss_kind loss = eager_loss::kind;
+  loss_path loss = eager_loss::numbers;
   gpumem::runtime runtime = pytorch_cuda::numbers;
   bytes reserve{std::uint64_t{1} << 30};
 
@@ -51,7 +63,7 @@ template <policy P>
 constexpr void put(plan& to) {
   if constexpr (precision_policy<P>)
     to.precision = P::numbers;
-  else if constexpr (optimizer_policy<P>)
+  else if constexpr (names_an_optimizer<P>)
     to.optimizer = optimizer_of<P>();
   else if constexpr (checkpointing_policy<P>)
     to.checkpointing = P::numbers;
@@ -60,7 +72,7 @@ constexpr void put(plan& to) {
   else if constexpr (kernels_policy<P>)
     to.kernels = P::kind;
   else if constexpr (loss_policy<P>)
-    to.loss = P::kind;
+    to.loss = P::numbers;
   else if constexpr (runtime_policy<P>)
     to.runtime = P::numbers;
   else

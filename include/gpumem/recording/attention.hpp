@@ -11,6 +11,7 @@ struct attention_shape {
   std::int64_t batch = 1, sequence = 1, heads = 1, kv_heads = 1, head_dim = 1;
   bool dropout = false;
   bool softmax_in_fp32 = false;  // the module asks for it (Llama), autocast or not
+  bool softcap = false;          // tanh bounds the scores (Gemma 2)
   ref mask{};                    // added to the scores where there is one; else a causal buffer replaces scores
 
   [[nodiscard]] constexpr std::int64_t query_elements() const { return batch * sequence * heads * head_dim; }
@@ -21,8 +22,18 @@ class attention_operations : public norm_operations {
  public:
   using norm_operations::norm_operations;
 
-  /// x * cos + rotate_half(x) * sin, as Hugging Face writes it: six operations.
+  /// x * cos + rotate_half(x) * sin, as Hugging Face writes it: six operations; or one kernel that writes over x, and
+  /// over its gradient.
   constexpr ref rotary(ref x, ref cosine, ref sine) {
+    if (numbers_of(how.kernels).rotary_in_place) {
+      const ref turned = recording.view(x, elements(x));
+      recording.record({.name = "rotary in place",
+                        .in = {x, cosine, sine},
+                        .how = {gradient::view},
+                        .out = {turned},
+                        .saved = {cosine, sine}});
+      return turned;
+    }
     const ref straight = mul(x, cosine);
     const ref first = slice(x, elements(x) / 2), second = slice(x, elements(x) / 2);
     const ref negated = unary("neg", second, type(x), gradient::fresh), turned = recording.make(elements(x), type(x));
@@ -39,18 +50,29 @@ class attention_operations : public norm_operations {
     a = recording.view(x, elements(x) / 2), b = recording.view(x, elements(x) / 2);
     recording.record({.name = "split", .in = {x}, .how = {gradient::fresh}, .out = {a, b}});
   }
-  /// softmax(q k^T) v with the plan's attention; the result is laid out as the output projection reads it.
-  constexpr ref attention(ref q, ref k, ref v, attention_shape const& a) {
-    return how.attention == attention_kind::flash ? flash_attention(q, k, v, a) : eager_attention(q, k, v, a);
+  /// Parts of one fused projection that are taken by slicing (InternLM2): queries are gathered, keys and values are
+  /// views; backward makes zeros of the size of the whole for each.
+  constexpr void slice_heads(ref x, ref& q, ref& k, ref& v, std::int64_t q_elements, std::int64_t kv_elements) {
+    const ref strided = slice(x, q_elements);
+    q = copy(strided), k = slice(x, kv_elements), v = slice(x, kv_elements);
   }
-  /// silu(gate) * up: two operations, or one kernel that writes both gradients over what it saved (Liger).
-  constexpr ref silu_mul(ref gate, ref up) {
-    if (how.kernels == kernel_kind::eager) {
-      const ref activated = silu(gate);
-      return mul(activated, up);
-    }
+  /// softmax(q k^T) v with the plan's attention; the result is laid out as the output projection reads it. Selective
+  /// checkpointing keeps q, k and v as the products read them and makes the rest again in backward.
+  constexpr ref attention(ref q, ref k, ref v, attention_shape const& a) {
+    if (!how.checkpointing.selective || !how.optimizer.trains) return attention_core(q, k, v, a);
+    const ref query = to_half(q), key = to_half(k), value = to_half(v);
+    return recording.recomputed(query, key, value, [&] { return attention_core(query, key, value, a); });
+  }
+  /// Keys or values as the plan's attention takes them: some classes copy them to every query head first.
+  constexpr ref heads_for_attention(ref x, attention_shape const& a) {
+    const bool repeats = how.attention == attention_kind::flash_repeated || how.attention == attention_kind::efficient;
+    return repeats && a.kv_heads != a.heads ? repeat_elements(x, a.query_elements()) : x;
+  }
+  /// silu(gate) * up or gelu(gate) * up in one kernel that writes both gradients over what it saved (Liger's SwiGLU and
+  /// GEGLU).
+  constexpr ref fused_gate(ref gate, ref up) {
     const ref y = recording.make(elements(gate), type(gate));
-    recording.record({.name = "fused silu mul",
+    recording.record({.name = "fused gate",
                       .in = {gate, up},
                       .how = {gradient::saved, gradient::saved},
                       .out = {y},
@@ -59,17 +81,25 @@ class attention_operations : public norm_operations {
   }
 
  private:
+  constexpr ref attention_core(ref q, ref k, ref v, attention_shape const& a) {
+    return how.attention == attention_kind::eager ? eager_attention(q, k, v, a) : fused_attention(q, k, v, a);
+  }
   /// FlashAttention 2: saves q, k, v, out and one fp32 statistic a row and head. Backward holds an fp32 copy of dq and
-  /// a row sum, both rounded, and dk and dv for every query head where heads are shared (flash_api.cpp, mha_bwd).
-  constexpr ref flash_attention(ref query, ref key, ref value, attention_shape const& a) {
+  /// a row sum, both rounded, and dk and dv for every query head where heads are shared (flash_api.cpp, mha_bwd). The
+  /// memory-efficient kernel pads the statistics to 32 rows; backward holds a row sum of as many
+  /// (attention_backward.cu).
+  constexpr ref fused_attention(ref query, ref key, ref value, attention_shape const& a) {
+    const bool flash = how.attention != attention_kind::efficient;
     const ref q = to_half(query), k = to_half(key), v = to_half(value);
     const ref y = recording.make(elements(q), type(q));
-    const ref statistics = recording.make(a.batch * a.heads * a.sequence, dtype::fp32);
-    const auto rows = static_cast<std::uint64_t>(a.batch * a.heads) * round_up(a.sequence, 128);
-    bytes workspace =
-        storage(dtype::fp32, rows) + storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
-    if (a.kv_heads != a.heads) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
-    recording.record({.name = "flash attention",
+    const std::int64_t padded = flash ? a.sequence : static_cast<std::int64_t>(round_up(a.sequence, 32));
+    const ref statistics = recording.make(a.batch * a.heads * padded, dtype::fp32);
+    const auto heads = static_cast<std::uint64_t>(a.batch * a.heads);
+    const std::uint64_t rows = heads * round_up(a.sequence, flash ? 128 : 32);
+    bytes workspace = storage(dtype::fp32, rows);
+    if (flash) workspace += storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
+    if (elements(k) != elements(q)) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
+    recording.record({.name = flash ? "flash attention" : "efficient attention",
                       .in = {q, k, v},
                       .how = {gradient::fresh, gradient::fresh, gradient::fresh},
                       .out = {y},
@@ -83,6 +113,7 @@ class attention_operations : public norm_operations {
     const std::int64_t scores = checked(checked(a.batch * a.heads, a.sequence), a.sequence);
     ref p = matmul(q, k, scores);
     p = scale(p);
+    if (a.softcap) p = softcap(p);
     p = a.mask ? add_constant(p, a.mask) : scale(p);
     const ref input = to_fp32(p), probabilities = softmax(input, a.softmax_in_fp32 ? dtype::fp32 : type(input));
     recording.until_here(p);
@@ -94,7 +125,11 @@ class attention_operations : public norm_operations {
   }
   constexpr ref softmax(ref x, dtype out) {
     const ref y = recording.make(elements(x), out);
-    recording.record({.name = "softmax", .in = {x}, .how = {gradient::fresh}, .out = {y}, .saved = {y}});
+    recording.record({.name = "softmax",
+                      .in = {x},
+                      .how = {gradient::fresh},
+                      .out = {y},
+                      .saved = {y, how.runtime.softmax_saves_input ? x : ref{}}});
     return y;
   }
   constexpr ref copy_to_half(ref x) {

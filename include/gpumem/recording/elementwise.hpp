@@ -17,10 +17,10 @@ class elementwise_operations {
   tape& recording;
   plan const& how;
 
-  /// A parameter in the plan's weight dtype; a vector has one row.
-  constexpr ref parameter(std::int64_t rows, std::int64_t columns, role r) {
+  /// A parameter in the plan's weight dtype; a vector has one row. A frozen one is never trained.
+  constexpr ref parameter(std::int64_t rows, std::int64_t columns, role r, bool frozen = false) {
     return recording.parameter({.rows = rows, .columns = columns, .type = how.precision.weights, .role = r},
-                               how.optimizer.trains);
+                               how.optimizer.trains && !frozen);
   }
   constexpr std::int64_t elements(ref x) const { return recording.elements(x); }
   constexpr dtype type(ref x) const { return recording.type(x); }
@@ -53,6 +53,11 @@ class elementwise_operations {
   constexpr ref scale(ref x) { return unary("scale", x, type(x), gradient::fresh); }
   constexpr ref gelu(ref x) { return unary("gelu", x, type(x), gradient::fresh, x); }
   constexpr ref silu(ref x) { return unary("silu", x, type(x), gradient::fresh, x); }
+  /// cap * tanh(x / cap), one operation at a time.
+  constexpr ref softcap(ref x) {
+    const ref inner = scale(x), bounded = saving_result("tanh", inner, type(inner));
+    return scale(bounded);
+  }
   constexpr ref relu(ref x) { return saving_result("relu", x, type(x)); }
   /// Dropout keeps a mask of one byte an element. Without dropout, or without training, it is not there.
   constexpr ref dropout(ref x, bool on) {
@@ -72,10 +77,17 @@ class elementwise_operations {
     recording.record({.name = "add", .in = {a, b}, .how = {passed(a, y), gradient::fresh}, .out = {y}});
     return y;
   }
+  /// a += b: in the storage of a. b may be broadcast; its gradient is a sum then.
+  constexpr ref add_in_place(ref a, ref b) {
+    const ref y = recording.view(a, elements(a));
+    gradient const to_b = elements(a) == elements(b) ? gradient::pass : gradient::fresh;
+    recording.record({.name = "add in place", .in = {a, b}, .how = {gradient::pass, to_b}, .out = {y}});
+    return y;
+  }
   /// a + b where b is broadcast and needs no gradient.
   constexpr ref add_constant(ref a, ref b) {
-    const ref y = recording.make(elements(a), type(a));
-    recording.record({.name = "add", .in = {a, b}, .how = {gradient::pass}, .out = {y}});
+    const ref y = recording.make(elements(a), promote(type(a), type(b)));
+    recording.record({.name = "add", .in = {a, b}, .how = {passed(a, y)}, .out = {y}});
     return y;
   }
   /// a * b; each factor is saved for the other's gradient. A constant factor may be smaller and broadcast.
@@ -92,13 +104,32 @@ class elementwise_operations {
   /// Hugging Face's `gelu_new`, 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))), one operation at a time; autocast
   /// runs pow in fp32.
   constexpr ref gelu_new(ref x) {
-    if (how.kernels == kernel_kind::fused) return gelu(x);
+    if (numbers_of(how.kernels).fused_activation) return gelu(x);
     const ref half = scale(x), base = to_fp32(x);
     const ref cube = unary("pow", base, type(base), gradient::fresh, base);
     const ref scaled_cube = scale(cube), inner = add(x, scaled_cube), argument = scale(inner);
     const ref tanh = saving_result("tanh", argument, type(argument));
     const ref one_more = unary("add constant", tanh, type(tanh), gradient::pass);
     const ref y = mul(half, one_more);
+    recording.until_here(x);
+    return y;
+  }
+  /// Hugging Face's `gelu_fast`, 0.5 x (1 + tanh(0.79788 x (1 + 0.044715 x x))), one operation at a time.
+  constexpr ref gelu_fast(ref x) {
+    if (how.kernels == kernel_kind::fused) return gelu(x);
+    const ref half = scale(x), stretched = scale(x), factor = scale(x), square = mul(factor, x);
+    const ref one_more = unary("add constant", square, type(square), gradient::pass);
+    const ref argument = mul(stretched, one_more), tanh = saving_result("tanh", argument, type(argument));
+    const ref gate = unary("add constant", tanh, type(tanh), gradient::pass);
+    const ref y = mul(half, gate);
+    recording.until_here(x);
+    return y;
+  }
+  /// Hugging Face's `quick_gelu`, x sigmoid(1.702 x), one operation at a time.
+  constexpr ref quick_gelu(ref x) {
+    if (how.kernels == kernel_kind::fused) return gelu(x);
+    const ref stretched = scale(x), gate = saving_result("sigmoid", stretched, type(stretched));
+    const ref y = mul(x, gate);
     recording.until_here(x);
     return y;
   }

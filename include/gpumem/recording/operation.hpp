@@ -41,6 +41,13 @@ struct tensor {
   int cast_of = 0;                // the parameter that it is a copy of under autocast; 0 for none
 };
 
+/// What a checkpoint inside a block does to an operation.
+enum class recompute : std::uint8_t {
+  none,         // it saves what it saves
+  keeps_input,  // no operation of its own: the checkpoint keeps what it is given
+  again         // it saves nothing in forward; backward runs it again, with the rest of its checkpoint
+};
+
 /// One operation as the framework's autograd sees it. `out` are the outputs through which a gradient comes back;
 /// workspaces live only while the operation runs, on top of everything that it allocates.
 struct operation {
@@ -50,7 +57,8 @@ struct operation {
   ref out[3] = {};
   ref saved[7] = {};
   bytes workspace_forward{}, workspace_backward{};
-  int first_tensor = 0, end_tensor = 0;  // set by record: the tensors that it allocates
+  gpumem::recompute recompute = gpumem::recompute::none;  // set by record
+  int first_tensor = 0, end_tensor = 0;                   // set by record: the tensors that it allocates
 };
 
 /// A stretch of operations that runs `count` times, each run feeding the next, in groups of `group` runs. Where it is

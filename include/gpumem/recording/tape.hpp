@@ -93,8 +93,10 @@ class tape {
     }
     for (ref& s : o.saved) {
       if (!flows) s = {};
-      if (s && at(s).storage >= open_tensor_) tensors_[at(s).storage].saved_in_segment = true;
+      const bool by_operation = o.recompute != recompute::keeps_input;
+      if (s && by_operation && at(s).storage >= open_tensor_) tensors_[at(s).storage].saved_in_segment = true;
     }
+    if (recomputing_) o.recompute = recompute::again;
     for (ref r : o.out)
       if (r) tensors_[r.id].needs_gradient = flows;
     o.first_tensor = claimed_ + 1, o.end_tensor = tensor_count_ + 1, claimed_ = tensor_count_;
@@ -103,6 +105,20 @@ class tape {
     operations_[operation_count_] = o;
   }
 
+  /// Records `body`, which reads a, b and c: of what it makes only the output stays, and backward runs it again from
+  /// a, b and c, which are kept (a checkpoint inside a block).
+  template <class Body>
+  constexpr ref recomputed(ref a, ref b, ref c, Body const& body) {
+    record({.name = "checkpoint",
+            .in = {a, b, c},
+            .how = {gradient::fresh, gradient::fresh, gradient::fresh},
+            .saved = {a, b, c},
+            .recompute = recompute::keeps_input});
+    recomputing_ = true;
+    const ref out = body();
+    recomputing_ = false;
+    return out;
+  }
   /// Records `body` once and lets it run `count` times, each run's output being the next one's input.
   template <class Body>
   constexpr ref repeat(std::int64_t count, bool checkpointed, ref in, Body const& body) {
@@ -166,7 +182,8 @@ class tape {
         const bool own = !r || r.id >= s.first_tensor || !at(r).parameter || !at(r).needs_gradient;
         require_rule(own || s.runs() == 1, "tensor", r.id,
                      "is a parameter from outside a repeated block, which cannot be trained in it");
-        if (is_shared(s, r)) share(at(r).storage, s.checkpointed);
+        const bool again = s.checkpointed || operations_[i].recompute == recompute::again;
+        if (is_shared(s, r)) share(at(r).storage, again);
       }
       for (ref r : operations_[i].saved)
         if (is_shared(s, r)) share(at(r).storage, true);
@@ -187,10 +204,11 @@ class tape {
   int tensor_capacity_, operation_capacity_;
   int tensor_count_ = 0, operation_count_ = 0, segment_count_ = 0, claimed_ = 0, open_operation_ = 1, open_tensor_ = 1;
   gpumem::phase phase_ = gpumem::phase::forward;
+  bool recomputing_ = false;
 };
 
 /// A tape with room for a number of operations and tensors; a full one is an error that says so.
-template <int Operations = 144, int Tensors = 224>
+template <int Operations = 256, int Tensors = 304>
 class tape_with_room : public tape {
  public:
   constexpr tape_with_room() : tape(tensors_, Tensors + 1, operations_, Operations + 1) {}

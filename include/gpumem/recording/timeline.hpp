@@ -49,7 +49,7 @@ class walker : walk_backward {
     start_watching();
     if (options_.backward && tape_.at(loss).needs_gradient) walk_backward_from(loss);
     for (int i = 1; i <= tape_.tensors(); ++i)  // what the program held until now
-      if (state_[i].use.alive) free(i);
+      if (state_[i].use.alive) free(i), state_[i].use.saves = 0;
     r.backward = worst(phase::backward), r.backward_end = now(phase::backward_end);
     return r;
   }

@@ -57,7 +57,7 @@ class walk_backward : public walk_forward {
   }
   /// The gradient that backward() starts from, which its caller holds as well.
   constexpr int seed(ref loss) {
-    const int c = new_cell(state_[loss.id].size, false, category::temporaries);
+    const int c = new_cell(options_.gradient_given ? 0 : state_[loss.id].size, false, category::temporaries);
     state_[loss.id].gradient = c, ++cell_[c].references;
     return c;
   }
@@ -71,7 +71,24 @@ class walk_backward : public walk_forward {
   static constexpr int cells = 96;  // cell 0 is none
 
   constexpr void backward(segment const& s) {
-    for (int i = s.end - 1; i >= s.first; --i) backward(tape_.operation_at(i));
+    for (int i = s.end - 1; i >= s.first; --i) {
+      if (tape_.operation_at(i).recompute == recompute::again) i = backward_again(i);
+      backward(tape_.operation_at(i));
+    }
+  }
+  /// A checkpoint inside a block, whose last operation is `last`: the operations run again, now saving, and then
+  /// backward; the outer node holds its output's gradient meanwhile. What stands before them keeps their inputs.
+  constexpr int backward_again(int last) {
+    int before = last;
+    while (tape_.operation_at(before).recompute == recompute::again) --before;
+    int const outer = state_[tape_.operation_at(last).out[0].id].gradient;
+    if (outer != 0) ++cell_[outer].references;
+    for (int i = before + 1; i <= last; ++i) forward(i, true);
+    for (int i = last; i > before; --i) backward(tape_.operation_at(i));
+    for (int k = tape_.operation_at(before).end_tensor; k < tape_.operation_at(last).end_tensor; ++k)
+      if (state_[k].use.alive && state_[k].use.saves == 0) free(k);
+    release(outer);
+    return before;
   }
   /// Recomputing ends with autocast's cache (torch/amp, an inner context): of all runs, the casts that nothing saved
   /// go.
@@ -87,7 +104,7 @@ class walk_backward : public walk_forward {
       state_[k].use.saves = 0, state_[k].pending = tape_.tensor_at(k).consumers, state_[k].has_gradient = accumulating_;
     for (int i = s.first; i < s.end; ++i)
       for (ref r : tape_.operation_at(i).saved)
-        if (r && storage(r) >= s.first_tensor) ++state_[storage(r)].use.saves;
+        if (r && saved_in_forward(i) && storage(r) >= s.first_tensor) ++state_[storage(r)].use.saves;
     for (int k = s.first_tensor; k < s.end_tensor; ++k)
       state_[k].use.alive = state_[k].use.saves != 0 && !tape_.tensor_at(k).resident;
   }
@@ -95,7 +112,11 @@ class walk_backward : public walk_forward {
   constexpr void save_shared_again(segment const& s) {
     for (int i = s.first; i < s.end; ++i)
       for (ref r : tape_.operation_at(i).saved)
-        if (r && storage(r) < s.first_tensor && storage(r) != storage(s.in)) ++state_[storage(r)].use.saves;
+        if (r && saved_in_forward(i) && storage(r) < s.first_tensor && storage(r) != storage(s.in))
+          ++state_[storage(r)].use.saves;
+  }
+  [[nodiscard]] constexpr bool saved_in_forward(int i) const {
+    return tape_.operation_at(i).recompute != recompute::again;
   }
   constexpr void backward(operation const& o) {
     int from[3] = {}, made[4] = {}, of_output = 0;
@@ -109,8 +130,9 @@ class walk_backward : public walk_forward {
       see(signed_size(o.workspace_backward), o.name);
     }
     for (int c : from) release(c);
-    for (ref r : o.saved)
-      if (r) unsave(storage(r));
+    if (!options_.retain_graph)
+      for (ref r : o.saved)
+        if (r) unsave(storage(r));
     if (of_output == 0) return;
     for (int k = 0; k < 4; ++k)
       if (o.how[k] == gradient::saved) made[k] = take_over_saved(o, k);
@@ -166,7 +188,7 @@ class walk_backward : public walk_forward {
   /// (torch/csrc/autograd/functions/accumulate_grad.h).
   constexpr void accumulate(ref to, tensor_state& x) {
     gradient_cell& arrived = cell_[x.gradient];
-    if (options_.gradients != tape_.type(to)) {
+    if (options_.cast_gradients && options_.gradients != tape_.type(to)) {
       const category of = x.has_gradient ? category::temporaries : category::gradients;
       const int full = new_cell(rounded(gpumem::storage(options_.gradients, elements(tape_.at(to)))), false, of);
       see(0, "cast of a gradient");
@@ -186,6 +208,16 @@ class walk_backward : public walk_forward {
       arrived.references = 0;
     }
     x.has_gradient = true, x.gradient = 0;
+    if (options_.update_in_backward) update(to, x);
+  }
+
+  /// The optimizer's step for one parameter, whose gradient goes after it.
+  constexpr void update(ref of, tensor_state& x) {
+    const dtype type = options_.cast_gradients ? options_.gradients : tape_.type(of);
+    const std::int64_t size = rounded(gpumem::storage(type, elements(tape_.at(of))));
+    see(options_.update_tensors * size, "optimizer step in backward");
+    live_.add(category::gradients, -size);
+    x.has_gradient = false;
   }
 
   gradient_cell cell_[cells] = {};

@@ -15,16 +15,19 @@ class walk_forward : public walk_state {
 
   constexpr void forward(segment const& s, bool saving) {
     for (int i = s.first; i < s.end; ++i) {
-      operation const& o = tape_.operation_at(i);
-      for (int k = o.first_tensor; k < o.end_tensor; ++k)
-        if (tape_.tensor_at(k).storage == k && !tape_.tensor_at(k).resident) allocate(k);
-      if (saving)
-        for (ref r : o.saved)
-          if (r) save(storage(r));
-      see(signed_size(o.workspace_forward), o.name);
-      for (int k = first_to_die_[i]; k != 0; k = state_[k].next_to_die) drop_unless_needed(k, i);
+      forward(i, saving && tape_.operation_at(i).recompute != recompute::again);
       if (i == chain_reader_) drop_unless_needed(storage(s.in), i);
     }
+  }
+  constexpr void forward(int i, bool saving) {
+    operation const& o = tape_.operation_at(i);
+    for (int k = o.first_tensor; k < o.end_tensor; ++k)
+      if (tape_.tensor_at(k).storage == k && !tape_.tensor_at(k).resident) allocate(k);
+    if (saving)
+      for (ref r : o.saved)
+        if (r) save(storage(r));
+    see(signed_size(o.workspace_forward), o.name);
+    for (int k = first_to_die_[i]; k != 0; k = state_[k].next_to_die) drop_unless_needed(k, i);
   }
   /// `runs` runs of a segment. The first one reads a tensor that others may hold; each later one reads the output of
   /// the run before it, which nobody else holds. Where that makes no difference one pass stands for all.
