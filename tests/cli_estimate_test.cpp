@@ -386,3 +386,18 @@ TEST_CASE("help and version are answers") {
   }
   CHECK(run({"--version"}).out.rfind("gpumem 0.", 0) == 0);
 }
+
+TEST_CASE("micro-batch max finds the largest that fits, and needs to know into what") {
+  nlohmann::json const json = estimate_json("gpt2", {"--micro-batch", "max", "--device", "a100_40gb"});
+  std::int64_t const most = json["workload"]["micro_batch"];
+  CHECK(json["device"]["fits"] == true);
+  CHECK(json["notes"][0] == "micro-batch " + std::to_string(most) + " is the largest that fits");
+  CHECK(estimate("gpt2", {"--micro-batch", std::to_string(most), "--device", "a100_40gb"}).status == 0);
+  CHECK(estimate("gpt2", {"--micro-batch", std::to_string(most + 1), "--device", "a100_40gb"}).status == 1);
+  result const none = estimate("llama", {"--micro-batch", "max", "--device", "t4_16gb"});
+  CHECK(none.status == 1);
+  CHECK(none.out.find("note: not even a micro-batch of 1 fits") != std::string::npos);
+  result const nowhere = estimate("gpt2", {"--micro-batch", "max"});
+  CHECK(nowhere.status == 2);
+  CHECK(nowhere.err.find("--micro-batch = max: needs --device or --memory") != std::string::npos);
+}

@@ -3,6 +3,7 @@
 
 #include <gpumem/estimate.hpp>
 #include <gpumem/format.hpp>
+#include <gpumem/search.hpp>
 
 #include <algorithm>
 
@@ -14,27 +15,19 @@ struct run {
   gpumem::plan plan;
 };
 
-// One thing that can be changed about a plan.
+// A remedy as options of the command line.
 struct alteration {
   char const* options;
-  void (*apply)(plan&);
-  bool (*applies)(plan const&);
-  bool other_arithmetic = false;  // other numbers in weights or states, not only another schedule
+  remedy what;
+
+  bool applies(run const& r) const { return gpumem::applies(what, r.plan, r.load); }
+  bool other_arithmetic() const { return changes_arithmetic(what); }
 };
 
-bool always(plan const&) { return true; }
-bool keeps_everything(plan const& p) { return p.optimizer.trains && p.checkpointing.every == 0; }
-bool is_foreach_adamw(plan const& p) { return p.optimizer == make_plan(adamw{}).optimizer; }
-bool trains(plan const& p) { return p.optimizer.trains; }
-
 constexpr alteration alterations[] = {
-    {"--checkpointing full", [](plan& p) { p.checkpointing = checkpoint_every<1>::numbers; }, keeps_everything},
-    {"--attention flash", [](plan& p) { p.attention = flash_attention::kind; }, always},
-    {"--kernels fused", [](plan& p) { p.kernels = fused_kernels::kind; }, always},
-    {"--optimizer adamw-fused", [](plan& p) { p.optimizer = make_plan(adamw_fused{}).optimizer; }, is_foreach_adamw},
-    {"--optimizer adamw-8bit", [](plan& p) { p.optimizer = make_plan(adamw_8bit{}).optimizer; }, is_foreach_adamw,
-     true},
-    {"--precision pure-bf16", [](plan& p) { p.precision = pure<>::numbers; }, trains, true},
+    {"--checkpointing full", remedy::checkpoint_blocks}, {"--attention flash", remedy::flash_attention},
+    {"--kernels fused", remedy::fused_kernels},          {"--optimizer adamw-fused", remedy::fused_step},
+    {"--optimizer adamw-8bit", remedy::states_in_8bit},  {"--precision pure-bf16", remedy::half_weights},
 };
 
 struct change {
@@ -84,11 +77,11 @@ std::vector<std::string> advise(estimator const& m, workload const& load, plan c
   bytes const needed = required(m, given);
   std::vector<change> changes;
   for (alteration const& a : alterations) {
-    if (!a.applies(p)) continue;
+    if (!a.applies(given)) continue;
     run changed = given;
-    a.apply(changed.plan);
+    apply(a.what, changed.plan);
     bytes const less = required(m, changed);
-    if (less < needed) changes.push_back({a.options, less, a.other_arithmetic});
+    if (less < needed) changes.push_back({a.options, less, a.other_arithmetic()});
   }
   run smallest = given;
   for (std::int64_t const micro_batch : smaller_micro_batches(load)) {
@@ -126,9 +119,9 @@ std::vector<std::string> advise(estimator const& m, workload const& load, plan c
   };
   for (int round = 0; round < 2; ++round)  // what does not help at first may do so once another part has shrunk
     for (alteration const& a : alterations) {
-      if (a.other_arithmetic || !a.applies(together.plan)) continue;
+      if (a.other_arithmetic() || !a.applies(together)) continue;
       run changed = together;
-      a.apply(changed.plan);
+      apply(a.what, changed.plan);
       keep_if_less(changed, a.options);
     }
   if (least > capacity) {

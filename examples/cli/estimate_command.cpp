@@ -2,6 +2,7 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/estimate.hpp>
+#include <gpumem/search.hpp>
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@ namespace gpumem::cli {
 namespace {
 
 constexpr std::int64_t default_sequence = 4096;
+constexpr char const* largest = "max";
 constexpr char const* autocast_note =
     "mixed-bf16 (assumed): fp32 master + bf16 copy, fp32 gradients; training with torch.autocast? "
     "--precision autocast-bf16";
@@ -41,7 +43,8 @@ recorded_numbers recorded_model(estimate_request const& request, described_model
 
 workload read_workload(estimate_request const& request, described_model const& m, std::vector<std::string>& notes) {
   workload load;
-  if (request.micro_batch) load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
+  if (request.micro_batch && *request.micro_batch != largest)
+    load.micro_batch = positive_number("--micro-batch", *request.micro_batch);
   if (request.accumulation) load.accumulation = positive_number("--accumulation", *request.accumulation);
   std::int64_t const longest = m.longest_sequence;
   load.sequence = longest == 0 ? default_sequence : std::min(default_sequence, longest);
@@ -89,6 +92,15 @@ void read_device(estimate_request const& request, report& to, plan& p) {
   }
 }
 
+template <model M>
+std::int64_t find_micro_batch(M const& m, workload const& load, plan const& p, report& to) {
+  if (!to.gpu) refuse("--micro-batch", largest, "needs --device or --memory");
+  std::int64_t const most = largest_micro_batch(m, load, p, to.gpu->capacity);
+  to.notes.push_back(most == 0 ? "not even a micro-batch of 1 fits"
+                               : "micro-batch " + std::to_string(most) + " is the largest that fits");
+  return most == 0 ? 1 : most;
+}
+
 // Kernels with 32-bit indices fail on larger tensors, some of them silently.
 constexpr std::int64_t largest_indexed = 2147483647;
 
@@ -97,9 +109,9 @@ std::int64_t largest_tensor(M const& m, workload const& load, plan const& p) {
   tape_with_room<> t;
   operations ops{t, p};
   static_cast<void>(record(ops, m, load));
-  std::int64_t largest = 0;
-  for (int id = 1; id <= t.tensors(); ++id) largest = std::max(largest, t.tensor_at(id).elements);
-  return largest;
+  std::int64_t most = 0;
+  for (int id = 1; id <= t.tensors(); ++id) most = std::max(most, t.tensor_at(id).elements);
+  return most;
 }
 
 // Whether the block is one whose saved bytes were measured: GPT-2's, BERT's, and Llama's without biases, dropout and
@@ -139,8 +151,10 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   };
   r.notes = d.notes;
   r.notes.insert(r.notes.end(), d.recording_notes.begin(), d.recording_notes.end());
-  workload const load = read_workload(request, d, r.notes);
+  workload load = read_workload(request, d, r.notes);
   try {
+    if (request.micro_batch && *request.micro_batch == largest)
+      load.micro_batch = std::visit([&](auto const& m) { return find_micro_batch(m, load, p, r); }, recorded);
     r.memory = memory(load, p);
     std::int64_t const n = std::visit([&](auto const& m) { return largest_tensor(m, load, p); }, recorded);
     if (n > largest_indexed)
