@@ -2,7 +2,9 @@
 // A small GPT, Llama and BERT as Hugging Face writes them, with LibTorch. A local lives here as long as it does there:
 // statements are kept apart, because C++ holds every temporary until the end of its statement.
 #pragma once
-#include <torch/torch.h>
+#include <torch/autograd.h>
+#include <torch/optim.h>
+#include <torch/types.h>
 
 #include <cmath>
 #include <cstdint>

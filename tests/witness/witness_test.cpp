@@ -57,7 +57,7 @@ phases_seen measure(witness::parameter_list& parameters, std::function<at::Tenso
 step_function foreach_adamw() {
   auto first = std::make_shared<std::vector<at::Tensor>>(), second = std::make_shared<std::vector<at::Tensor>>();
   return [first, second](std::vector<at::Tensor>& parameters) {
-    const torch::NoGradGuard no_grad;
+    const at::NoGradGuard no_grad;
     if (first->empty())
       for (at::Tensor const& p : parameters) first->push_back(at::zeros_like(p)), second->push_back(at::zeros_like(p));
     std::vector<at::Tensor> gradients;
