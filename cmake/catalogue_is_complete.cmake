@@ -4,6 +4,7 @@
 cmake_minimum_required(VERSION 3.25)
 file(READ ${FOLDER}/README.md catalogue)
 file(GLOB sources ${FOLDER}/*.cpp)
+list(FILTER sources EXCLUDE REGEX "/readme\\.cpp$")  # the README's own does_not_fit
 foreach(source IN LISTS sources)
   cmake_path(GET source STEM name)
   string(FIND "${catalogue}" "\n## ${name}\n" section)

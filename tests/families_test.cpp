@@ -207,39 +207,3 @@ TEST_CASE("wrong numbers of an encoder are refused by name", "[families]") {
   CHECK(refusal(roberta_base, {.micro_batch = 1, .sequence = 513}) ==
         "sequence = 513: must not exceed the learned position table");
 }
-
-namespace {
-
-// Hugging Face, "Efficient training on a single GPU": BERT-large with a two-class head, sequences of 512, on a V100
-// 16 GB, torch 1.10; MiB as nvidia-smi printed them, of which 1343 before the first tensor.
-struct published_run {
-  char const* run;
-  std::int64_t micro_batch;
-  bool checkpointed, autocast_fp16, eight_bit;
-  double measured;
-};
-constexpr published_run published_runs[] = {{"batch 4", 4, false, false, false, 14949},
-                                            {"batch 1", 1, false, false, false, 8681},
-                                            {"batch 1, checkpoints", 1, true, false, false, 6775},
-                                            {"batch 4, fp16", 4, false, true, false, 13939},
-                                            {"batch 1, fp16, checkpoints", 1, true, true, false, 7275},
-                                            {"batch 4, 8-bit", 4, false, false, true, 13085},
-                                            {"batch 1, fp16, checkpoints, 8-bit", 1, true, true, true, 5363}};
-
-}  // namespace
-
-TEST_CASE("seven published runs of BERT-large on a V100, up to 5 % below nvidia-smi and never above", "[families]") {
-  for (const published_run& r : published_runs) {
-    plan p = make_plan(adamw_loop{}, eager_attention{});
-    p.precision = r.autocast_fp16 ? autocast<dtype::fp16>::numbers : fp32::numbers;
-    if (r.eight_bit) p.optimizer = detail::optimizer_of<adamw_8bit>();
-    if (r.checkpointed) p.checkpointing = checkpoint_every<1>::numbers;
-    p.runtime = pytorch(110);
-    const workload load{.micro_batch = r.micro_batch, .sequence = 512};
-    const breakdown b = estimate(bert_large, load, on_device(p, devices::v100_16gb));
-    const double predicted = 1343 + static_cast<double>(b.peak.total.value) / 1048576;
-    INFO(r.run << ": predicted " << predicted << " MiB, measured " << r.measured);
-    CHECK(predicted > r.measured * 0.95);
-    CHECK(predicted < r.measured);
-  }
-}

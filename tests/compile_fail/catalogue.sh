@@ -5,6 +5,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=tests/compile_fail
+shopt -s extglob
+files=("$folder"/!(readme).cpp)  # readme.cpp is the README's own does_not_fit
 
 comment() {  # the words of a comment that starts with "// $1: ", up to the next one or the code
   awk -v label="// $1: " '
@@ -49,8 +51,8 @@ declare -A command=(
   echo
   echo 'Compilers: g++ '"$(g++ -dumpfullversion)"', clang '"$(clang++ -dumpversion)"', nvcc '"$(nvcc --version | sed -n 's/.*release \([0-9.]*\).*/\1/p')"'.'
   echo
-  for file in "$folder"/*.cpp; do echo "- [\`$(basename "$file" .cpp)\`](#$(basename "$file" .cpp))"; done
-  for file in "$folder"/*.cpp; do
+  for file in "${files[@]}"; do echo "- [\`$(basename "$file" .cpp)\`](#$(basename "$file" .cpp))"; done
+  for file in "${files[@]}"; do
     printf '\n## %s\n\n' "$(basename "$file" .cpp)"
     printf '**Meaning.** %s\n\n**Fix.** %s\n\n' "$(comment Meaning "$file")" "$(comment Fix "$file")"
     printf 'Broken:\n```cpp\n%s\n```\nFixed:\n```cpp\n%s\n```\n' "$(half reject "$file")" "$(half accept "$file")"
