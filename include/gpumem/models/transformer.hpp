@@ -148,6 +148,8 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
     context.sine = t.make(load.sequence * m.head_width(), ops.stream());
     t.record({.name = "rotary tables"});
     if (ops.how.attention == attention_kind::eager) {
+      require_rule(load.sequence <= largest_number / tokens, "sequence", load.sequence,
+                   "squared, times micro_batch, must be at most 2^40");
       context.mask = t.make(load.micro_batch * load.sequence * load.sequence, ops.stream());
       t.record({.name = "causal mask"});
     }
