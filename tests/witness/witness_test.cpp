@@ -91,7 +91,8 @@ void compare(char const* what, long long seen, bytes said) {
 }
 
 void compare(char const* run, phases_seen const& seen, breakdown const& said) {
-  std::printf("%s\n", run);
+  std::printf("%s: forward at %s, backward at %s\n", run, said.at(phase::forward).operation,
+              said.at(phase::backward).operation);
   const bytes forward = said.at(phase::forward).total, loss = said.at(phase::loss).total;
   compare("forward", seen.forward, forward > loss ? forward : loss);
   compare("forward end", seen.forward_end, said.forward_end.total);
@@ -180,5 +181,19 @@ TEST_CASE("a small Llama's steps, phase by phase", "[witness]") {
 TEST_CASE("a small BERT's steps, phase by phase", "[witness]") {
   witness::count_tensors();
   check_model<witness::bert>("BERT", small_bert, {.micro_batch = 4, .sequence = 128}, small_bert.labels,
+                             [](witness::bert& m, witness::batch const& in) { return m.loss(in); });
+}
+
+TEST_CASE("long sequences and few words, where the worst point is in attention", "[witness]") {
+  witness::count_tensors();
+  constexpr workload long_load{.micro_batch = 2, .sequence = 256};
+  transformer g = small_gpt, l = small_llama;
+  encoder_classifier b = small_bert;
+  g.vocabulary = l.vocabulary = b.vocabulary = 64, g.positions = b.positions = 256;
+  check_model<witness::gpt>("long GPT", g, long_load, 0,
+                            [](witness::gpt& m, witness::batch const& in) { return m.loss(in); });
+  check_model<witness::llama_model>("long Llama", l, long_load, 0,
+                                    [](witness::llama_model& m, witness::batch const& in) { return m.loss(in); });
+  check_model<witness::bert>("long BERT", b, long_load, b.labels,
                              [](witness::bert& m, witness::batch const& in) { return m.loss(in); });
 }
