@@ -39,20 +39,32 @@ struct request {
   access kind;
   auto operator<=>(request const&) const = default;
 };
-std::map<request, std::vector<std::uintptr_t>> sectors_of_request;
+struct touched {
+  std::vector<std::uintptr_t> addresses, sectors;
+};
+std::map<request, touched> requests;
+
+/// Whether `value` was not yet among `values`, to which it belongs from now on.
+bool is_new(std::vector<std::uintptr_t>& values, std::uintptr_t value) {
+  if (std::find(values.begin(), values.end(), value) != values.end()) return false;
+  values.push_back(value);
+  return true;
+}
 
 void count_sectors(access kind, std::uintptr_t address, std::size_t bytes, place at) {
   auto& lines = *running.lines;
   auto line = std::find_if(lines.begin(), lines.end(),
                            [at](line_count const& l) { return l.at.line == at.line && l.at.file == at.file; });
   if (line == lines.end()) line = lines.insert(lines.end(), line_count{at, 0});
-  auto& sectors =
-      sectors_of_request[{running.thread_number / warp_size, at.line, line->count++, at.file, kind}];
-  for (auto sector = address / sector_bytes; sector <= (address + bytes - 1) / sector_bytes; ++sector) {
-    if (std::find(sectors.begin(), sectors.end(), sector) != sectors.end()) continue;
-    sectors.push_back(sector);
-    ++counters.sectors;
-    if (bytes == 16) ++counters.packet_sectors;
+  auto& request = requests[{running.thread_number / warp_size, at.line, line->count++, at.file, kind}];
+  // Aligned accesses of at most 16 bytes each lie in one sector.
+  std::uint64_t const new_bytes = is_new(request.addresses, address) ? bytes : 0;
+  std::uint64_t const new_sectors = is_new(request.sectors, address / sector_bytes) ? 1 : 0;
+  counters.warp_bytes += new_bytes;
+  counters.sectors += new_sectors;
+  if (bytes == 16) {
+    counters.packet_warp_bytes += new_bytes;
+    counters.packet_sectors += new_sectors;
   }
 }
 
@@ -140,7 +152,7 @@ void account(access kind, void const* address, std::size_t bytes, place at) {
 
 traffic const& counted_traffic() { return counters; }
 void reset_traffic() { counters = {}; }
-void forget_requests() { sectors_of_request.clear(); }
+void forget_requests() { requests.clear(); }
 
 std::string to_string(place at) {
   std::string const path = at.file;

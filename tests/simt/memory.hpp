@@ -27,16 +27,20 @@ struct traffic {
   std::uint64_t distinct_reads = 0;  ///< bytes of those, each counted once a launch: what memory must deliver
   std::uint64_t distinct_writes = 0;
   std::uint64_t packet_bytes = 0;  ///< requested in accesses of 16 bytes
-  std::uint64_t packet_sectors = 0;  ///< 32-byte sectors that warps touched with those accesses (lint on)
-  std::uint64_t sectors = 0;         ///< 32-byte sectors that warps touched with all accesses (lint on)
+  // With the lint on: by request of a warp, the bytes that its lanes asked for, each once, and the 32-byte sectors that
+  // these lie in; of all accesses, and of those of 16 bytes.
+  std::uint64_t warp_bytes = 0, sectors = 0;
+  std::uint64_t packet_warp_bytes = 0, packet_sectors = 0;
   std::uint64_t barriers = 0;
   std::uint64_t shuffles = 0;
 
   std::uint64_t requested() const { return requested_reads + requested_writes; }
   std::uint64_t distinct() const { return distinct_reads + distinct_writes; }
-  /// Requested bytes per byte of the sectors touched: 1 is coalesced, 1/8 a column walked with 4-byte accesses.
-  double coalescing() const { return double(requested()) / (32.0 * double(sectors)); }
-  double packet_coalescing() const { return double(packet_bytes) / (32.0 * double(packet_sectors)); }
+  /// Bytes used of each sector moved: 1 is coalesced, 1/8 a column walked with 4-byte accesses.
+  double coalescing() const { return static_cast<double>(warp_bytes) / (32.0 * static_cast<double>(sectors)); }
+  double packet_coalescing() const {
+    return static_cast<double>(packet_warp_bytes) / (32.0 * static_cast<double>(packet_sectors));
+  }
 };
 traffic const& counted_traffic();
 void reset_traffic();
