@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Every operation with random inputs, its float64 reference and the bytes it has to move, for whoever runs kernels.
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -21,8 +22,11 @@ struct shape {
 
 struct output_error {
   std::string output;
-  double relative;  // ||output - reference|| / ||reference||
-  double limit;     // 1e-5 for fp32, 5e-3 for bf16
+  double limit;  // 1e-5 for fp32, 5e-3 for bf16
+  double difference = 0, norm = 0;  // squared
+
+  /// ||output - reference|| / ||reference||
+  double relative() const { return difference == 0 ? 0 : std::sqrt(difference / norm); }
 };
 
 class problem {
