@@ -1,0 +1,27 @@
+# The kernel benchmark: CUDA where nvcc is found, else the same source as C++ with the host loops alone.
+find_package(benchmark QUIET)
+if(benchmark_FOUND)
+  include(../cmake/cuda.cmake)
+  gpumem_enable_cuda()
+  add_executable(gpumem_bench_kernels kernels.cu kernels_host.cpp)
+  target_compile_features(gpumem_bench_kernels PRIVATE cxx_std_20)
+  target_include_directories(gpumem_bench_kernels PRIVATE ../examples/kernels)
+  target_link_libraries(gpumem_bench_kernels PRIVATE gpumem_warnings benchmark::benchmark)
+  set_target_properties(gpumem_bench_kernels PROPERTIES OUTPUT_NAME kernels)
+  if(GPUMEM_CUDA_FOUND)
+    gpumem_cuda_cxx20(gpumem_bench_kernels)
+    target_compile_options(gpumem_bench_kernels PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+    set_target_properties(gpumem_bench_kernels PROPERTIES CUDA_RUNTIME_LIBRARY Static)  # runs where there is no driver
+  else()
+    set_source_files_properties(kernels.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  endif()
+  # A square root that may set errno does not vectorise. And loops that copy must not become memcpy, whose streaming
+  # stores nothing else could be compared with.
+  set_source_files_properties(kernels_host.cpp PROPERTIES COMPILE_OPTIONS
+    "-fno-math-errno;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
+  if(GPUMEM_BUILD_TESTS)
+    add_test(NAME kernels_bench_quick COMMAND gpumem_bench_kernels --gpumem_quick)
+  endif()
+else()
+  message(STATUS "Google Benchmark not found: no kernel benchmark")
+endif()
