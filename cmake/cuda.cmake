@@ -32,11 +32,16 @@ macro(gpumem_enable_cuda)
   endif()
 endmacro()
 
-# C++20 in the CUDA sources of a target. CMake 3.25 knows no cuda_std_20 and drops CUDA_STANDARD 20 without a word.
-function(gpumem_cuda_cxx20 target)
+# How the CUDA sources of a target are compiled: C++20, no warnings, and a program that starts where there is no driver.
+# CMake 3.25 knows no cuda_std_20 and drops CUDA_STANDARD 20 without a word; and unless told cxx_std_20 it adds an older
+# standard of its own behind ours.
+function(gpumem_cuda target)
   if("cuda_std_20" IN_LIST CMAKE_CUDA_COMPILE_FEATURES)
     target_compile_features(${target} PRIVATE cuda_std_20)
   else()
+    target_compile_features(${target} PRIVATE cxx_std_20)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:-std=c++20>)
   endif()
+  target_compile_options(${target} PRIVATE "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:-Werror all-warnings>")
+  set_target_properties(${target} PROPERTIES CUDA_RUNTIME_LIBRARY Static)
 endfunction()

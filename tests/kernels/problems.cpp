@@ -8,14 +8,13 @@
 #include "adamw.cuh"
 #include "add_rms_norm.cuh"
 #include "bias_gelu.cuh"
+#include "buffer.hpp"
 #include "copy.cuh"
 #include "softmax.cuh"
 
 namespace gpumem::kernels::test {
 namespace {
 
-template <class T>
-using buffer = simt::buffer<T>;
 using reference = std::vector<double>;
 
 class random_values {
