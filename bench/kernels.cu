@@ -79,7 +79,7 @@ class host_machine final : public machine {
     benchmark::AddCustomContext("gpumem_mode", "host");
     benchmark::AddCustomContext("gpumem_mode_reason", reason_);
     benchmark::AddCustomContext("gpumem_time", "processor time of one thread");
-    benchmark::AddCustomContext("gpumem_bytes", "reads + 2 x writes: a store first reads the line that it changes");
+    benchmark::AddCustomContext("gpumem_bytes", "reads + 2 x writes, + 1 x in place: a store first reads the line that it changes");
   }
 
  private:

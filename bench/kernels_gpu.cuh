@@ -141,17 +141,16 @@ template <class T>
 workload copy_workload(device_context const& on, std::int64_t elements) {
   kernels::matrix const bytes{1, elements, sizeof(T)};
   auto const tensor = static_cast<std::size_t>(bytes.tensor());
-  return {.operation = "copy",
-          .dtype = sizeof(T) == 4 ? "fp32" : "bf16",
-          .shape = std::to_string(elements),
-          .tensor_bytes = {tensor, tensor},
-          .fused = predicted::copy(bytes),
-          .chain = {},
-          .run =
-              [=](variant, tensors const& p) {
-                kernels::copy(on, static_cast<T const*>(p[0]), static_cast<T*>(p[1]), elements);
-              },
-          .has_chain = false};
+  return {
+      .operation = "copy",
+      .dtype = sizeof(T) == 4 ? "fp32" : "bf16",
+      .shape = std::to_string(elements),
+      .tensor_bytes = {tensor, tensor},
+      .fused = predicted::copy(bytes),
+      .chain = {},
+      .run = [=](variant,
+                 tensors const& p) { kernels::copy(on, static_cast<T const*>(p[0]), static_cast<T*>(p[1]), elements); },
+      .has_chain = false};
 }
 
 inline std::vector<workload> optimizer_workloads(device_context const& on, std::int64_t n) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The operations as plain loops on one core, for machines without a GPU. Fused: one pass over the memory, a row at a time.
-// Chain: one pass after the other over whole arrays. Both move what the kernels move.
+// The operations as plain loops on one core, for machines without a GPU. Fused: one pass over the memory, a row at a
+// time. Chain: one pass after the other over whole arrays. Both move what the kernels move.
 #pragma once
 #include <cstdint>
 #include <vector>

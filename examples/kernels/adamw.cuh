@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// One step of AdamW. Thirteen operations a parameter against 28 bytes, so the bytes are all that counts. As a chain it is
-// the eight kernels that a "foreach" optimizer launches: 80 bytes a parameter, and a temporary as large as the
+// One step of AdamW. Thirteen operations a parameter against 28 bytes, so the bytes are all that counts. As a chain it
+// is the eight kernels that a "foreach" optimizer launches: 80 bytes a parameter, and a temporary as large as the
 // parameters.
 #pragma once
 #include <cmath>
@@ -61,7 +61,8 @@ __global__ void __launch_bounds__(threads_of_maps)
   store_packet(state.square, first, 0, elements, squares);
 }
 
-/// bf16 gradients and parameters, fp32 master weights. A warp works on 256 elements: one bf16 packet a lane, two of fp32.
+/// bf16 gradients and parameters, fp32 master weights. A warp works on 256 elements: one bf16 packet a lane, two of
+/// fp32.
 template <class T>
 __global__ void __launch_bounds__(threads_of_maps)
     adamw_master_kernel(adamw_state master, T* parameter, T const* gradient, adamw_step step, std::int64_t elements) {
@@ -105,8 +106,8 @@ inline void adamw_fused(device_context const& device, adamw_state const& state, 
 }
 inline void adamw_master_fused(device_context const& device, adamw_state const& master, bf16* parameter,
                                bf16 const* gradient, adamw_step const& step, std::int64_t elements) {
-  launch("adamw_master", adamw_master_kernel<bf16>, blocks_for(elements, elements_of_chunks_per_block),
-         threads_of_maps, 0, device.on, master, parameter, gradient, step, elements);
+  launch("adamw_master", adamw_master_kernel<bf16>, blocks_for(elements, elements_of_chunks_per_block), threads_of_maps,
+         0, device.on, master, parameter, gradient, step, elements);
 }
 
 // ---- chains

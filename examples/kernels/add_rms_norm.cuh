@@ -97,8 +97,8 @@ __global__ void __launch_bounds__(threads_of_row_groups)
   }
 }
 
-/// One block a row. A row too long for shared memory is read back from where its sum was written: three reads instead of
-/// two. Gamma comes from memory for the first row, from the caches for the others.
+/// One block a row. A row too long for shared memory is read back from where its sum was written: three reads instead
+/// of two. Gamma comes from memory for the first row, from the caches for the others.
 template <class T, bool OnChip>
 __global__ void __launch_bounds__(most_threads_of_a_row)
     add_rms_norm_in_block(add_rms_norm_tensors<T> tensors, int columns) {
@@ -163,7 +163,8 @@ void add_rms_norm_fused(device_context const& device, add_rms_norm_tensors<T> co
 template <class T>
 std::int64_t readers_of_gamma(device_context const& device, std::int64_t rows, int columns) {
   std::int64_t readers = rows;
-  by_width<T>(columns, [&](auto group) { readers = add_rms_norm_blocks<T>(device, rows, group); }, [] {});
+  by_width<T>(
+      columns, [&](auto group) { readers = add_rms_norm_blocks<T>(device, rows, group); }, [] {});
   return readers;
 }
 

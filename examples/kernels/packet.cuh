@@ -49,8 +49,8 @@ __device__ __forceinline__ void store_packet(T* tensor, std::int64_t first, std:
 }
 
 /// One row of a matrix as packets. Where the width is no multiple of a packet, rows begin and end inside one: the first
-/// and the last packet of a row are then partial, every other access still has its 16 bytes. Tensors begin at a multiple
-/// of 16 bytes.
+/// and the last packet of a row are then partial, every other access still has its 16 bytes. Tensors begin at a
+/// multiple of 16 bytes.
 template <class T>
 struct row_packets {
   std::int64_t begin;  // first element of the row, counted from the tensor's first
@@ -74,8 +74,7 @@ struct row_packets {
   __device__ __forceinline__ packet<T> load(T const* tensor, int index, float fill, place at = place::here()) const {
     return load_packet(tensor, first_element(index), begin, begin + columns, fill, at);
   }
-  __device__ __forceinline__ void store(T* tensor, int index, packet<T> const& source,
-                                        place at = place::here()) const {
+  __device__ __forceinline__ void store(T* tensor, int index, packet<T> const& source, place at = place::here()) const {
     store_packet(tensor, first_element(index), begin, begin + columns, source, at);
   }
 };

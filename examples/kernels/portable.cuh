@@ -14,7 +14,7 @@
 
 #define GPUMEM_UNROLL _Pragma("unroll")
 #define GPUMEM_SHARED(type, name, count) __shared__ type name[count]
-#define GPUMEM_DYNAMIC_SHARED(type, name)                             \
+#define GPUMEM_DYNAMIC_SHARED(type, name)                                \
   extern __shared__ __align__(16) unsigned char dynamic_shared_memory[]; \
   type* const name = reinterpret_cast<type*>(dynamic_shared_memory)
 
@@ -66,8 +66,8 @@ inline void check(cudaError_t status, char const* what) {
 }
 
 template <class... Parameters, class... Arguments>
-void launch(char const* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes,
-            stream on, Arguments... arguments) {
+void launch(char const* name, void (*kernel)(Parameters...), dim3 grid, dim3 block, std::size_t shared_bytes, stream on,
+            Arguments... arguments) {
   constexpr std::size_t without_opt_in = 48 * 1024;
   if (shared_bytes > without_opt_in) {
     check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shared_bytes)),
@@ -84,10 +84,10 @@ void launch(char const* name, void (*kernel)(Parameters...), dim3 grid, dim3 blo
 #include "simt/cuda_names.hpp"
 
 #define GPUMEM_UNROLL
-#define GPUMEM_SHARED(type, name, count)          \
-  static char name##_declaration;                 \
-  ::simt::shared_array<type> const name(::simt::static_shared_memory( \
-      &name##_declaration, sizeof(type) * (count), ::simt::place::here()))
+#define GPUMEM_SHARED(type, name, count) \
+  static char name##_declaration;        \
+  ::simt::shared_array<type> const name( \
+      ::simt::static_shared_memory(&name##_declaration, sizeof(type) * (count), ::simt::place::here()))
 #define GPUMEM_DYNAMIC_SHARED(type, name) \
   ::simt::shared_array<type> const name(::simt::dynamic_shared_memory(::simt::place::here()))
 

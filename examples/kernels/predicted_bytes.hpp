@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The bytes that each operation must move through memory. The kernels' tests count the same bytes; the benchmark predicts
-// times from them.
+// The bytes that each operation must move through memory. The kernels' tests count the same bytes; the benchmark
+// predicts times from them.
 //
-// Rule: every distinct input is read once, every output written once. E = rows x columns elements of b bytes; a statistic
-// is one float a row (s = 4 bytes); a parameter is one element a column.
+// Rule: every distinct input is read once, every output written once. E = rows x columns elements of b bytes; a
+// statistic is one float a row (s = 4 bytes); a parameter is one element a column.
 #pragma once
 #include <cstdint>
 
@@ -12,12 +12,13 @@ namespace gpumem::kernels {
 struct bytes_moved {
   std::int64_t reads = 0;
   std::int64_t writes = 0;
+  std::int64_t in_place = 0;  // of the writes, those to what the same kernel has just read
 
   constexpr std::int64_t total() const { return reads + writes; }
-  /// A CPU's plain store first reads the line that it changes.
-  constexpr std::int64_t total_with_write_allocate() const { return reads + 2 * writes; }
+  /// A CPU's plain store first reads the line that it changes, unless that is there already.
+  constexpr std::int64_t total_with_write_allocate() const { return reads + 2 * writes - in_place; }
   friend constexpr bytes_moved operator+(bytes_moved a, bytes_moved b) {
-    return {a.reads + b.reads, a.writes + b.writes};
+    return {a.reads + b.reads, a.writes + b.writes, a.in_place + b.in_place};
   }
 };
 
@@ -76,12 +77,14 @@ constexpr bytes_moved bias_gelu_fused(matrix m) { return map_columns(m); }
 constexpr bytes_moved bias_gelu_chain(matrix m) { return map_columns(m) + map(m, 1); }
 
 /// Reads weight, two moments and gradient, writes weight and moments: 28 bytes a parameter.
-constexpr bytes_moved adamw_fused(std::int64_t n) { return {4 * 4 * n, 3 * 4 * n}; }
-/// mul, lerp, mul, addcmul, sqrt, div, add, addcdiv: 12 reads and 8 writes of fp32, 80 bytes a parameter.
-constexpr bytes_moved adamw_chain(std::int64_t n) { return {12 * 4 * n, 8 * 4 * n}; }
+constexpr bytes_moved adamw_fused(std::int64_t n) { return {4 * 4 * n, 3 * 4 * n, 3 * 4 * n}; }
+/// mul, lerp, mul, addcmul, sqrt, div, add, addcdiv: 12 reads and 8 writes of fp32, 80 bytes a parameter. All but sqrt
+/// write in place.
+constexpr bytes_moved adamw_chain(std::int64_t n) { return {12 * 4 * n, 8 * 4 * n, 7 * 4 * n}; }
 
-/// Reads the bf16 gradient, master weight and moments, writes master, moments and the bf16 weight: 28 bytes a parameter.
-constexpr bytes_moved adamw_master_fused(std::int64_t n) { return {(2 + 3 * 4) * n, (3 * 4 + 2) * n}; }
+/// Reads the bf16 gradient, master weight and moments, writes master, moments and the bf16 weight: 28 bytes a
+/// parameter.
+constexpr bytes_moved adamw_master_fused(std::int64_t n) { return {(2 + 3 * 4) * n, (3 * 4 + 2) * n, 3 * 4 * n}; }
 /// Cast the gradient up (2 + 4), the fp32 chain, cast the weight down (4 + 2): 92 bytes a parameter.
 constexpr bytes_moved adamw_master_chain(std::int64_t n) {
   return bytes_moved{2 * n, 4 * n} + adamw_chain(n) + bytes_moved{4 * n, 2 * n};

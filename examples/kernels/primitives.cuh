@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels that a framework without fusion launches one after the other: element by element, reduce each row, combine
-// each row with one number or with a vector. Each reaches the bandwidth on its own; a chain of them moves its
+// The kernels that a framework without fusion launches one after the other: element by element, reduce each row,
+// combine each row with one number or with a vector. Each reaches the bandwidth on its own; a chain of them moves its
 // intermediates through memory, and that is what it pays for.
 #pragma once
 #include <numeric>
@@ -87,8 +87,8 @@ template <class T, int Lanes, class Reduction, class Finish>
 __global__ void __launch_bounds__(Lanes == 0 ? most_threads_of_a_row : threads_of_row_groups)
     reduce_rows_kernel(T const* x, float* out, std::int64_t rows, int columns, Reduction reduction, Finish finish) {
   constexpr bool block = Lanes == 0;
-  std::int64_t const row_number = block ? static_cast<std::int64_t>(blockIdx.x) : row_of_group<block ? 1 : Lanes>();
-  int const lane = block ? static_cast<int>(threadIdx.x) : lane_of_group<block ? 1 : Lanes>();
+  std::int64_t const row_number = block ? static_cast<std::int64_t>(blockIdx.x) : row_of_group < block ? 1 : Lanes > ();
+  int const lane = block ? static_cast<int>(threadIdx.x) : lane_of_group < block ? 1 : Lanes > ();
   int const lanes = block ? static_cast<int>(blockDim.x) : Lanes;
   auto const row = packets_of<T>(row_number, rows, columns);
 
@@ -117,8 +117,8 @@ template <class T, int Lanes, class Operation>
 __global__ void __launch_bounds__(Lanes == 0 ? most_threads_of_a_row : threads_of_row_groups)
     map_rows_kernel(T const* x, float const* statistic, T* y, std::int64_t rows, int columns, Operation operation) {
   constexpr bool block = Lanes == 0;
-  std::int64_t const row_number = block ? static_cast<std::int64_t>(blockIdx.x) : row_of_group<block ? 1 : Lanes>();
-  int const lane = block ? static_cast<int>(threadIdx.x) : lane_of_group<block ? 1 : Lanes>();
+  std::int64_t const row_number = block ? static_cast<std::int64_t>(blockIdx.x) : row_of_group < block ? 1 : Lanes > ();
+  int const lane = block ? static_cast<int>(threadIdx.x) : lane_of_group < block ? 1 : Lanes > ();
   int const lanes = block ? static_cast<int>(blockDim.x) : Lanes;
   auto const row = packets_of<T>(row_number, rows, columns);
 
@@ -173,9 +173,9 @@ void map_rows(device_context const& device, char const* name, T const* x, float 
 
 // ---- y[row][column] = operation(x[row][column], parameter[column])
 
-/// Element packets repeat their columns every `period` packets. Threads stride by a multiple of that, so each sees the same
-/// columns in all of its packets, keeps their parameters in registers, and every access to the tensor has 16 bytes at any
-/// width.
+/// Element packets repeat their columns every `period` packets. Threads stride by a multiple of that, so each sees the
+/// same columns in all of its packets, keeps their parameters in registers, and every access to the tensor has 16 bytes
+/// at any width.
 struct column_plan {
   std::int64_t packets;
   std::int64_t stride;  // in packets; also the number of threads
@@ -204,9 +204,7 @@ __device__ __forceinline__ packet<T> load_repeated_parameters(T const* parameter
   constexpr int V = elements_per_packet<T>;
   if (columns % V == 0) return __builtin_bit_cast(packet<T>, load_16_bytes_cached(parameter + first_column));
   packet<T> result;
-  GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-    result.values[j] = load_value(parameter + (first_column + j) % columns);
-  }
+  GPUMEM_UNROLL for (int j = 0; j < V; ++j) { result.values[j] = load_value(parameter + (first_column + j) % columns); }
   return result;
 }
 

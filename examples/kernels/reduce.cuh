@@ -27,8 +27,8 @@ __device__ __forceinline__ float reduce_lanes(float value, Operation operation) 
 }
 
 /// Reduces over a block of whole warps; every thread gets the result. One barrier: each warp reduces the warps' results
-/// for itself instead of waiting for one that does. Callable once in a kernel: a second call would need a barrier before
-/// it overwrites what others still read.
+/// for itself instead of waiting for one that does. Callable once in a kernel: a second call would need a barrier
+/// before it overwrites what others still read.
 template <class Operation>
 __device__ __forceinline__ float reduce_block(float value, Operation operation) {
   GPUMEM_SHARED(float, of_warp, lanes_per_warp);

@@ -40,7 +40,9 @@ struct row_group {
   static constexpr int packets_per_lane = PacketsPerLane_;
   static constexpr int rows_per_block = threads_of_row_groups / lanes;
 
-  static unsigned blocks(std::int64_t rows) { return static_cast<unsigned>((rows + rows_per_block - 1) / rows_per_block); }
+  static unsigned blocks(std::int64_t rows) {
+    return static_cast<unsigned>((rows + rows_per_block - 1) / rows_per_block);
+  }
 };
 
 /// Calls `launch_group` with the smallest group that holds a row in its registers, `launch_block` if none does.

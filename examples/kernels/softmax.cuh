@@ -2,8 +2,8 @@
 // Softmax of each row, y = exp(x - max x) / sum exp(x - max x), and its gradient dx = y (dy - sum y dy).
 //
 // Both are bandwidth-bound: five operations an element against 4 to 8 bytes. What counts is how often the row is read.
-// A framework without a fused softmax launches max, subtract and exp, sum, divide: four reads and two writes. Here a row
-// is read once and kept on the chip until the two numbers that need all of it, maximum and sum, are known.
+// A framework without a fused softmax launches max, subtract and exp, sum, divide: four reads and two writes. Here a
+// row is read once and kept on the chip until the two numbers that need all of it, maximum and sum, are known.
 #pragma once
 #include "primitives.cuh"
 #include "reduce.cuh"
@@ -103,8 +103,8 @@ __device__ __forceinline__ running_softmax reduce_block(running_softmax value) {
   return value;
 }
 
-/// One block a row. On the chip: one read, one write; each thread reads back only what it put into shared memory itself,
-/// so that needs no barrier. Not on the chip: two reads, one write.
+/// One block a row. On the chip: one read, one write; each thread reads back only what it put into shared memory
+/// itself, so that needs no barrier. Not on the chip: two reads, one write.
 template <class T, bool OnChip>
 __global__ void __launch_bounds__(most_threads_of_a_row) softmax_in_block(T const* x, T* y, int columns) {
   constexpr int V = elements_per_packet<T>;

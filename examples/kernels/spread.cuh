@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where bf16 meets fp32, 16 bytes are eight elements of the one and four of the other. A warp takes 256 elements, lane l
-// the bf16 packet of elements 8l to 8l+7 and the fp32 packets of elements 4l to 4l+3 and 128+4l to 128+4l+3: all accesses
-// have 16 bytes and are contiguous over the warp. Shuffles move the values between the two orders.
+// Where bf16 meets fp32, 16 bytes are eight elements of the one and four of the other. A warp takes 256 elements, lane
+// l the bf16 packet of elements 8l to 8l+7 and the fp32 packets of elements 4l to 4l+3 and 128+4l to 128+4l+3: all
+// accesses have 16 bytes and are contiguous over the warp. Shuffles move the values between the two orders.
 #pragma once
 #include "primitives.cuh"
 
@@ -76,9 +76,7 @@ __global__ void __launch_bounds__(threads_of_maps) widen_kernel(Narrow const* x,
   if (chunk.is_whole(elements)) {
     packet<float> wide[2];
     spread(__builtin_bit_cast(packet<Narrow>, load_16_bytes(x + chunk.narrow())), wide);
-    GPUMEM_UNROLL for (int h = 0; h < 2; ++h) {
-      store_16_bytes(y + chunk.wide(h), __builtin_bit_cast(uint4, wide[h]));
-    }
+    GPUMEM_UNROLL for (int h = 0; h < 2; ++h) { store_16_bytes(y + chunk.wide(h), __builtin_bit_cast(uint4, wide[h])); }
     return;
   }
   for (std::int64_t i = chunk.begin + chunk.lane; i < elements; i += lanes_per_warp) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Is every barrier needed, and would its loss be found? Each barrier of each kernel is skipped in turn. Built with
 // ThreadSanitizer, which sees the race itself; schedules see only those that change a result.
-#include "catch.hpp"
 #include <fcntl.h>
 #include <unistd.h>
+#include "catch.hpp"
 
 #include <cstdio>
 #include <map>
@@ -20,7 +20,9 @@ int reports = 0;
 extern "C" {
 // Called while the runtime holds its locks: a race found in here would wait for them forever.
 __attribute__((no_sanitize("thread"))) void __tsan_on_report(void*) { ++reports; }
-char const* __tsan_default_options() { return "suppress_equal_stacks=0:suppress_equal_addresses=0:symbolize=0:exitcode=0"; }
+char const* __tsan_default_options() {
+  return "suppress_equal_stacks=0:suppress_equal_addresses=0:symbolize=0:exitcode=0";
+}
 }
 
 namespace {

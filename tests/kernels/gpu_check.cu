@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The kernels on a GPU against the float64 references. Exits with 77, which CTest takes for "skipped", where there is none.
+// The kernels on a GPU against the float64 references. Exits with 77, which CTest takes for "skipped", where there is
+// none.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Every kernel and chain, run without a GPU: right against float64, and the bytes it moves equal to the formula.
-#include "catch.hpp"
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <random>
+#include "catch.hpp"
 
-#include "problems.hpp"
 #include "bias_gelu.cuh"
+#include "problems.hpp"
 #include "rows.cuh"
 
 using namespace gpumem::kernels;
@@ -40,8 +40,8 @@ std::vector<shape> all_shapes() {
   return shapes;
 }
 
-/// Errors of several runs taken as one. A bf16 rounding alone may be off by 0.4 %: what a chain of them does shows in many
-/// values, not in one.
+/// Errors of several runs taken as one. A bf16 rounding alone may be off by 0.4 %: what a chain of them does shows in
+/// many values, not in one.
 class pooled_errors {
  public:
   void add(std::vector<output_error> const& errors) {
@@ -188,7 +188,8 @@ TEST_CASE("kernels: at aligned widths all tensor accesses are coalesced and have
 TEST_CASE("kernels: gelu over the whole range") {
   for (float x = -20.0f; x <= 20.0f; x += 0.01f) {
     double const d = static_cast<double>(x);
-    double const expected = 0.5 * d * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (d + 0.044715 * d * d * d)));
+    double const expected =
+        0.5 * d * (1 + std::tanh(std::sqrt(2 / 3.14159265358979323846) * (d + 0.044715 * d * d * d)));
     REQUIRE(std::abs(static_cast<double>(gelu(x)) - expected) < 1e-6 * std::max(1.0, std::abs(d)));
   }
 }

@@ -201,7 +201,8 @@ class softmax_backward_problem final : public problem {
 template <class T>
 class add_rms_norm_problem final : public problem {
  public:
-  explicit add_rms_norm_problem(setting s) : s_(std::move(s)), sum_reference_(s_.elements()), y_reference_(s_.elements()) {
+  explicit add_rms_norm_problem(setting s)
+      : s_(std::move(s)), sum_reference_(s_.elements()), y_reference_(s_.elements()) {
     s_.random.typical(x_);
     s_.random.typical(residual_);
     s_.random.uniform(gamma_, 0.5f, 1.5f);
@@ -345,7 +346,8 @@ class adamw_problem final : public problem {
     }
   }
   std::vector<output_error> errors() const override {
-    std::vector<output_error> all{compare("weight", weight_, weight_reference_), compare("mean", mean_, mean_reference_),
+    std::vector<output_error> all{compare("weight", weight_, weight_reference_),
+                                  compare("mean", mean_, mean_reference_),
                                   compare("square", square_, square_reference_)};
     if (has_master) all.push_back(compare("parameter", parameter_, weight_reference_));
     return all;

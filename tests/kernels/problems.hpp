@@ -22,7 +22,7 @@ struct shape {
 
 struct output_error {
   std::string output;
-  double limit;  // 1e-5 for fp32, 5e-3 for bf16
+  double limit;                     // 1e-5 for fp32, 5e-3 for bf16
   double difference = 0, norm = 0;  // squared
 
   /// ||output - reference|| / ||reference||

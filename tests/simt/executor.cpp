@@ -126,8 +126,9 @@ std::string too_much_shared() {
 }
 
 void begin_block(std::uint64_t number) {
-  run.block_at = dim3(static_cast<unsigned>(number % run.grid.x), static_cast<unsigned>(number / run.grid.x % run.grid.y),
-                      static_cast<unsigned>(number / (std::uint64_t{run.grid.x} * run.grid.y)));
+  run.block_at =
+      dim3(static_cast<unsigned>(number % run.grid.x), static_cast<unsigned>(number / run.grid.x % run.grid.y),
+           static_cast<unsigned>(number / (std::uint64_t{run.grid.x} * run.grid.y)));
   running.block_number = static_cast<std::uint32_t>(number);
   run.unfinished = run.thread_count;
   run.at_barrier = 0;
@@ -167,7 +168,13 @@ void report_deadlock() {
     for (unsigned i = 0; i < run.thread_count; ++i) {
       thread const& t = run.threads[i];
       if (t.status != s) continue;
-      what.append(" ").append(name_of(t)).append(" waits ").append(where).append(" at ").append(to_string(t.at)).append(";");
+      what.append(" ")
+          .append(name_of(t))
+          .append(" waits ")
+          .append(where)
+          .append(" at ")
+          .append(to_string(t.at))
+          .append(";");
       return;
     }
   };
@@ -261,7 +268,8 @@ void block_barrier(place at) {
       for (unsigned i = 0; i < run.thread_count; ++i) {
         thread const& other = run.threads[i];
         if (other.at.line != at.line || other.at.file != at.file) {
-          fail("divergence: waits in a barrier, while " + name_of(other) + " waits in that at " + to_string(other.at), at);
+          fail("divergence: waits in a barrier, while " + name_of(other) + " waits in that at " + to_string(other.at),
+               at);
         }
       }
       run.at_barrier = 0;

@@ -95,8 +95,8 @@ shared_block dynamic_shared_memory(place at);
 /// An index that remembers the line it was written on, so that an index out of bounds can be told with its line.
 struct shared_index {
   template <class Integer>
-    requires std::is_integral_v<Integer>
-  shared_index(Integer value_, place at_ = place::here()) : value(static_cast<std::int64_t>(value_)), at(at_) {}
+  requires std::is_integral_v<Integer> shared_index(Integer value_, place at_ = place::here())
+      : value(static_cast<std::int64_t>(value_)), at(at_) {}
   std::int64_t value;
   place at;
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Stacks that one scheduler switches between. AddressSanitizer and ThreadSanitizer are told of every switch.
 #pragma once
-#include <cstddef>
 #include <ucontext.h>
+#include <cstddef>
 
 #if defined(__has_feature)  // clang announces sanitizers in its own way
 #if __has_feature(address_sanitizer)

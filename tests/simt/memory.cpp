@@ -116,7 +116,7 @@ struct memory_access {
 allocation::allocation(std::string name, std::size_t bytes)
     : name_(std::move(name)),
       bytes_(bytes),
-      memory_(static_cast<std::byte*>(::operator new(bytes == 0 ? 1 : bytes, std::align_val_t{256}))),
+      memory_(static_cast<std::byte*>(::operator new (bytes == 0 ? 1 : bytes, std::align_val_t{256}))),
       read_in_((bytes + granule - 1) / granule),
       written_in_(read_in_.size()),
       written_by_(read_in_.size()) {
@@ -125,7 +125,7 @@ allocation::allocation(std::string name, std::size_t bytes)
 
 allocation::~allocation() {
   std::erase(allocations, this);
-  ::operator delete(memory_, std::align_val_t{256});
+  ::operator delete (memory_, std::align_val_t{256});
 }
 
 void account(access kind, void const* address, std::size_t bytes, place at) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // The executor itself: kernels that are right, and kernels with one mistake each that it has to find.
 #include "catch.hpp"
-#include "simt/executor.hpp"
 #include "simt/cuda_names.hpp"
+#include "simt/executor.hpp"
 
-#define SHARED_FLOATS(name, count) \
-  static char name##_declaration;  \
-  simt::shared_array<float> const name(simt::static_shared_memory(&name##_declaration, sizeof(float) * (count), simt::place::here()))
+#define SHARED_FLOATS(name, count)      \
+  static char name##_declaration;       \
+  simt::shared_array<float> const name( \
+      simt::static_shared_memory(&name##_declaration, sizeof(float) * (count), simt::place::here()))
 
 namespace {
 
@@ -118,7 +119,9 @@ void read_three_times(T const* x) {
   for (int i = 0; i < 3; ++i) simt::load_value(x + threadIdx.x);
 }
 
-void record_order(int* order, int* next) { simt::store_value(order + (*next)++, static_cast<int>(blockIdx.x * 32 + threadIdx.x)); }
+void record_order(int* order, int* next) {
+  simt::store_value(order + (*next)++, static_cast<int>(blockIdx.x * 32 + threadIdx.x));
+}
 
 }  // namespace
 
