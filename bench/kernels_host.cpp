@@ -96,14 +96,18 @@ float reciprocal_rms(float sum_of_squares, std::int64_t columns) {
   return 1.0f / std::sqrt(sum_of_squares / static_cast<float>(columns) + 1e-5f);
 }
 
-void add_rms_norm_fused(matrix_of m, float const* x, float const* residual, float const* gamma, float* sum, float* y,
-                        float* reciprocal) {
-  m.each_row([&](std::int64_t r, std::int64_t first) {
-    map(m.columns, sum + first, [&](std::int64_t i) { return x[first + i] + residual[first + i]; });
-    float const squares = sum_over(m.columns, [&](std::int64_t i) { return sum[first + i] * sum[first + i]; });
-    reciprocal[r] = reciprocal_rms(squares, m.columns);
-    map(m.columns, y + first,
-        [&, factor = reciprocal[r]](std::int64_t i) { return sum[first + i] * factor * gamma[i]; });
+void add_rms_norm_fused(matrix_of m, float const* __restrict__ x, float const* __restrict__ residual,
+                        float const* __restrict__ gamma, float* __restrict__ sum, float* __restrict__ y,
+                        float* __restrict__ reciprocal) {
+  m.each_row([=](std::int64_t r, std::int64_t first) {
+    float const squares = sum_over(m.columns, [=](std::int64_t i) {
+      float const s = x[first + i] + residual[first + i];
+      sum[first + i] = s;
+      return s * s;
+    });
+    float const factor = reciprocal_rms(squares, m.columns);
+    reciprocal[r] = factor;
+    map(m.columns, y + first, [=](std::int64_t i) { return sum[first + i] * factor * gamma[i]; });
   });
 }
 
