@@ -159,6 +159,7 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   x = ops.blocks(m.layers, x, [&](ref in) { return detail::record_block(ops, context, in); });
   x = detail::norm_of(ops, m, x);
   if (positions) t.until_here(positions);  // locals of the model's forward
+  if (context.mask) t.until_here(context.mask);
   if (positions || m.scaled_embedding) t.until_here(embedded);
   t.enter_loss();
   const linear_weights head = m.tied_head ? linear_weights{.matrix = table, .in = m.hidden, .out = m.vocabulary}
