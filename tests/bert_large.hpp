@@ -4,6 +4,7 @@
 // blocks of 2048. nvidia-smi's figure: the CUDA context, 1343 MiB as the page prints it, and memory that PyTorch has
 // reserved.
 #pragma once
+#include <gpumem/core/cuda_context.hpp>
 #include <gpumem/estimate.hpp>
 #include <gpumem/models/encoder_classifier.hpp>
 
@@ -15,7 +16,7 @@ using namespace gpumem;
 
 inline constexpr encoder_classifier bert_large{
     .layers = 24, .hidden = 1024, .heads = 16, .vocabulary = 30522, .positions = 512};
-inline constexpr bytes bert_context{std::uint64_t{1343} << 20};
+inline constexpr bytes bert_context = cuda_context(devices::v100_16gb, false);
 
 template <policy... Policies>
 constexpr plan bert_training(Policies... policies) {

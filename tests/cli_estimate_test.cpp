@@ -254,6 +254,35 @@ TEST_CASE("models whose blocks are recorded are estimated, the others are told w
   CHECK(run({"parameters", tanh}).status == 0);
 }
 
+TEST_CASE("what a block of each family saves was measured, to the byte") {
+  std::istringstream rows(contents(GPUMEM_CONFIGS "/../saved_bytes_by_family.csv"));
+  std::string line;
+  std::getline(rows, line);
+  int measured = 0;
+  for (; std::getline(rows, line); ++measured) {
+    std::vector<std::string> c;
+    std::istringstream cells(line);
+    for (std::string cell; std::getline(cells, cell, ',');) c.push_back(cell);
+    REQUIRE(c.size() == 10);
+    INFO(line);
+    nlohmann::json const described = {{"model_type", c[0]},
+                                      {"vocab_size", 200},
+                                      {"num_hidden_layers", 3},
+                                      {"hidden_size", std::stoll(c[4])},
+                                      {"num_attention_heads", std::stoll(c[5])},
+                                      {"num_key_value_heads", std::stoll(c[6])},
+                                      {"head_dim", std::stoll(c[7])},
+                                      {"intermediate_size", std::stoll(c[8])}};
+    gpumem::plan p = gpumem::make_plan(gpumem::eager_attention{});
+    p.precision = c[1] == "fp32" ? gpumem::fp32::numbers : gpumem::pure<>::numbers;
+    gpumem::cli::described_model const m = gpumem::cli::describe(described.dump());
+    gpumem::workload const load{.micro_batch = std::stoll(c[2]), .sequence = std::stoll(c[3])};
+    CHECK(gpumem::estimate(std::get<gpumem::transformer>(m.numbers), load, p).saved_per_layer.value ==
+          std::stoull(c[9]));
+  }
+  CHECK(measured == 42);
+}
+
 TEST_CASE("encoders end in a classifier of two labels or as many as are asked for") {
   // BertForSequenceClassification and its likes: the base model, RoBERTa's and DistilBERT's heads in place of the
   // pooler.

@@ -76,9 +76,10 @@ constexpr transformer internlm25_7b =
 constexpr transformer phi3_mini =
     phi3({.layers = 32, .hidden = 3072, .heads = 32, .vocabulary = 32064, .feed_forward = 8192});
 
-std::string refusal(encoder_classifier const& m, workload const& load) {
+template <class M>
+std::string refusal(M const& m, workload const& load, plan const& p = {}) {
   try {
-    static_cast<void>(estimate(m, load));
+    static_cast<void>(estimate(m, load, p));
   } catch (error const& e) {
     return e.what();
   }
@@ -206,4 +207,16 @@ TEST_CASE("wrong numbers of an encoder are refused by name", "[families]") {
   CHECK(refusal(roberta_base, {.micro_batch = 1, .sequence = 512}) == "accepted");
   CHECK(refusal(roberta_base, {.micro_batch = 1, .sequence = 513}) ==
         "sequence = 513: must not exceed the learned position table");
+}
+
+TEST_CASE("products of a decoder's numbers are refused before they can wrap", "[families]") {
+  constexpr std::int64_t large = largest_number;
+  const workload load{.micro_batch = 1, .sequence = 64};
+  transformer m = llama({.layers = 1, .hidden = 64, .heads = large, .vocabulary = 10, .head_dim = large});
+  CHECK(refusal(m, load) == "head_dim = 1099511627776: times heads must be at most 2^40");
+  m.heads = 1;
+  CHECK(refusal(m, load) == "sequence = 64: times head_dim must be at most 2^40");
+  m = llama({.layers = 1, .hidden = 1, .heads = 1, .vocabulary = 1});
+  CHECK(refusal(m, {.micro_batch = 1, .sequence = large / 2}, make_plan(eager_attention{})) ==
+        "sequence = 549755813888: squared, times micro_batch, must be at most 2^40");
 }

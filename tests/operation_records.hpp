@@ -14,7 +14,8 @@ using namespace gpumem;
 /// A recording under way: a tape, operations on it and how its script walks it.
 class operation_script {
  public:
-  constexpr explicit operation_script(plan const& p) : how_(p), ops{tape_, how_} {}
+  constexpr explicit operation_script(plan const& p, walk_observer* seen_by = nullptr)
+      : how_(p), observer(seen_by), ops{tape_, how_} {}
 
   constexpr ref leaf(std::int64_t rows, std::int64_t columns, dtype type) {
     return tape_.parameter({.rows = rows, .columns = columns, .type = type}, true);
@@ -25,7 +26,7 @@ class operation_script {
   constexpr void also(std::int64_t elements, dtype type) { tape_.constant(elements, type); }
   /// The worst moment, with the cuBLAS workspaces of `threads` threads that ran a matmul.
   constexpr moment peak(ref value, std::int64_t threads, walk_options o) {
-    ops.finish(value);
+    o.observer = observer, ops.finish(value);
     const std::uint64_t workspaces = how_.runtime.cublas_workspace.value * static_cast<std::uint64_t>(threads);
     o.resident.overhead = {workspaces}, o.cast_gradients = false;
     const timeline t = walk(tape_, value, how_.runtime, o);
@@ -36,6 +37,7 @@ class operation_script {
  private:
   tape_with_room<24, 48> tape_;
   plan how_;
+  walk_observer* observer;
 
  public:
   operations ops;
@@ -52,9 +54,9 @@ constexpr moment cross_entropy(std::int64_t vocabulary, bool liger) {
   return s.peak(loss, 0, steady);
 }
 
-constexpr moment fused_linear_cross_entropy(std::int64_t rows, bool liger) {
+constexpr moment fused_linear_cross_entropy(std::int64_t rows, bool liger, walk_observer* seen_by = nullptr) {
   constexpr std::int64_t hidden = 4096, vocabulary = 128256;
-  operation_script s(make_plan(pure<>{}));
+  operation_script s(make_plan(pure<>{}), seen_by);
   s.also(hidden * vocabulary, dtype::bf16);  // the other provider's head
   const ref x = s.leaf(rows, hidden, dtype::bf16), targets = s.ops.recording.constant(rows, dtype::int64);
   const linear_weights head = s.matrix(hidden, vocabulary);

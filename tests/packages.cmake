@@ -14,6 +14,10 @@ file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/package)
 set(compile_and_run ${CMAKE_COMMAND} -DSOURCE=${consumer}/main.cpp)
 add_test(NAME "package: -I include" COMMAND ${compile_and_run} -DPROGRAM=${CMAKE_CURRENT_BINARY_DIR}/package/plain
   "-DCOMMAND=${CMAKE_CXX_COMPILER};-std=c++20;-I${PROJECT_SOURCE_DIR}/include" -P ${PROJECT_SOURCE_DIR}/cmake/compile_and_run.cmake)
+add_test(NAME "package: an older standard is refused in one sentence" COMMAND ${CMAKE_CXX_COMPILER} -std=c++17
+  -fsyntax-only -I${PROJECT_SOURCE_DIR}/include ${consumer}/main.cpp)
+set_tests_properties("package: an older standard is refused in one sentence" PROPERTIES
+  PASS_REGULAR_EXPRESSION "gpumem needs C\\+\\+20: add -std=c\\+\\+20" FAIL_REGULAR_EXPRESSION "dtype")
 find_program(GPUMEM_PKG_CONFIG NAMES pkg-config pkgconf)
 if(GPUMEM_PKG_CONFIG)
   add_test(NAME "package: pkg-config" COMMAND ${compile_and_run} -DPROGRAM=${CMAKE_CURRENT_BINARY_DIR}/package/by_pkg_config

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Holds the README against the programs: its C++ program is the one of examples/01_static_assert.cpp, every `$ gpumem ...`
 # prints what stands below it, and the compiler says what the README says it says.
-# Usage: tests/readme.sh COMPILER DIRECTORY_OF_GPUMEM
+# Its summary of the accuracy is the one that bench/accuracy prints, where that is built.
+# Usage: tests/readme.sh COMPILER DIRECTORY_OF_GPUMEM [ACCURACY_PROGRAM]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 compiler=$1
@@ -26,4 +27,8 @@ for ((i = 1; i <= commands; ++i)); do
   printed=$($command 2>&1 || true)
   [ "$printed" = "$expected" ] || { fail "'$command' prints something else:"; diff <(echo "$expected") <(echo "$printed") || true; }
 done
+if [ -n "${3:-}" ]; then
+  summary() { sed -n '/^| source, figure/,/^$/p' | sed '/^$/d'; }
+  diff <(summary < README.md) <("$3" | summary) || fail "the summary of the accuracy is another"
+fi
 exit $failed

@@ -167,7 +167,7 @@ described_model describe_internlm2(config_object const& c) {
 }
 
 described_model describe_qwen3(config_object const& c) {
-  described_model d = llama_like(c, {.kv_heads = 32, .head_dim = 128}, false, 32768);
+  described_model d = llama_like(c, {.kv_heads = 32, .head_dim = 128, .null_kv_is_heads = true}, false, 32768);
   auto& m = std::get<transformer>(d.numbers);
   bool const dropout = m.attention_dropout;
   m = qwen3(m, m.tied_head);

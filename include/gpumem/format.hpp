@@ -3,6 +3,7 @@
 #include <gpumem/breakdown.hpp>
 
 #include <algorithm>  // std::min
+#include <cmath>      // std::llround
 #include <cstddef>    // std::size_t
 #include <cstdint>
 #include <optional>
@@ -102,8 +103,8 @@ inline std::string wrapped(std::string_view text, std::string const& first = "",
 
 inline std::string bar(bytes part, bytes whole, std::size_t width, bool unicode) {
   std::string drawn;
-  double const share = whole.value == 0 ? 0 : static_cast<double>(part.value) / static_cast<double>(whole.value);
-  for (auto cells = static_cast<std::size_t>(share * static_cast<double>(width) + 0.5); cells > 0; --cells)
+  const double share = whole.value == 0 ? 0 : static_cast<double>(part.value) / static_cast<double>(whole.value);
+  for (std::int64_t cells = std::llround(share * static_cast<double>(width)); cells > 0; --cells)
     drawn += unicode ? "\xE2\x96\x88" : "#";  // FULL BLOCK
   return drawn;
 }

@@ -148,6 +148,8 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
     context.sine = t.make(load.sequence * m.head_width(), ops.stream());
     t.record({.name = "rotary tables"});
     if (ops.how.attention == attention_kind::eager) {
+      require_rule(load.sequence <= largest_number / tokens, "sequence", load.sequence,
+                   "squared, times micro_batch, must be at most 2^40");
       context.mask = t.make(load.micro_batch * load.sequence * load.sequence, ops.stream());
       t.record({.name = "causal mask"});
     }
@@ -157,6 +159,7 @@ constexpr ref record(operations& ops, transformer const& m, workload const& load
   x = ops.blocks(m.layers, x, [&](ref in) { return detail::record_block(ops, context, in); });
   x = detail::norm_of(ops, m, x);
   if (positions) t.until_here(positions);  // locals of the model's forward
+  if (context.mask) t.until_here(context.mask);
   if (positions || m.scaled_embedding) t.until_here(embedded);
   t.enter_loss();
   const linear_weights head = m.tied_head ? linear_weights{.matrix = table, .in = m.hidden, .out = m.vocabulary}

@@ -80,12 +80,16 @@ constexpr void check(transformer const& m) {
   require_rule(m.head_dim != 0 || m.hidden % m.heads == 0, "heads", m.heads,
                "must divide hidden where head_dim is not given");
   require_rule(m.heads % m.key_value_heads() == 0, "kv_heads", m.kv_heads, "must divide heads");
+  require_rule(m.head_width() <= largest_number / m.heads, "head_dim", m.head_width(),
+               "times heads must be at most 2^40");
   if (m.position == position::learned) require_positive("positions", m.positions);
 }
 
 /// As above, and refuses a sequence that is longer than a learned position table.
 constexpr void check(transformer const& m, workload const& load) {
   check(m), check(load);
+  require_rule(load.sequence <= largest_number / m.head_width(), "sequence", load.sequence,
+               "times head_dim must be at most 2^40");
   if (m.position == position::learned)
     require_rule(load.sequence <= m.positions, "sequence", load.sequence, "must not exceed the learned position table");
 }

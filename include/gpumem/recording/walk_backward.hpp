@@ -62,7 +62,9 @@ class walk_backward : public walk_forward {
     return c;
   }
   constexpr void release(int c) {
-    if (c != 0 && --cell_[c].references == 0) live_.add(cell_[c].of, -cell_[c].size);
+    if (c == 0 || --cell_[c].references != 0) return;
+    live_.add(cell_[c].of, -cell_[c].size);
+    observe_free(cell_[c].block);
   }
 
   bool accumulating_ = false;  // gradients of an earlier micro-batch exist
@@ -96,6 +98,7 @@ class walk_backward : public walk_forward {
     for (int k = s.first_tensor; k < s.end_tensor; ++k) {
       if (tape_.tensor_at(k).cast_of == 0 || !state_[k].use.alive || state_[k].use.saves != 0) continue;
       state_[k].use.alive = false, live_.add(state_[k].use.of, -state_[k].size * s.group);
+      observe_free(state_[k].block);
     }
   }
   /// The first run's tensors, after backward has gone over those of the later runs.
@@ -127,7 +130,7 @@ class walk_backward : public walk_forward {
     }
     if (of_output != 0) {
       for (int k = 0; k < 4; ++k) made[k] = make_gradient(o, k, of_output);
-      see(signed_size(o.workspace_backward), o.name);
+      see(rounded(o.workspace_backward), o.name);
     }
     for (int c : from) release(c);
     if (!options_.retain_graph)
@@ -145,7 +148,7 @@ class walk_backward : public walk_forward {
     int c = 1;
     while (c < cells && cell_[c].references != 0) ++c;
     if (c == cells) too_many_gradients_alive(cells - 1);
-    cell_[c] = {size, 1, viewed, of};
+    cell_[c] = {size, 1, viewed, of, observe(size)};
     live_.add(of, size);
     return c;
   }
@@ -196,16 +199,16 @@ class walk_backward : public walk_forward {
       if (x.has_gradient)
         release(full);
       else
-        cell_[full].references = 0;  // its bytes stay, as .grad
+        cell_[full].references = 0, x.gradient_block = cell_[full].block;  // its bytes stay, as .grad
     } else if (x.has_gradient) {
       release(x.gradient);
     } else if (arrived.references > 1 && !arrived.viewed) {
-      live_.add(category::gradients, x.size);
+      live_.add(category::gradients, x.size), x.gradient_block = observe(x.size);
       see(0, "copy of a gradient");
       release(x.gradient);
     } else {
       live_.add(arrived.of, -arrived.size), live_.add(category::gradients, arrived.size);
-      arrived.references = 0;
+      arrived.references = 0, x.gradient_block = arrived.block;
     }
     x.has_gradient = true, x.gradient = 0;
     if (options_.update_in_backward) update(to, x);
@@ -217,6 +220,7 @@ class walk_backward : public walk_forward {
     const std::int64_t size = rounded(gpumem::storage(type, elements(tape_.at(of))));
     see(options_.update_tensors * size, "optimizer step in backward");
     live_.add(category::gradients, -size);
+    observe_free(x.gradient_block);
     x.has_gradient = false;
   }
 

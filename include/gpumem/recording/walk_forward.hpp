@@ -26,7 +26,7 @@ class walk_forward : public walk_state {
     if (saving)
       for (ref r : o.saved)
         if (r) save(storage(r));
-    see(signed_size(o.workspace_forward), o.name);
+    see(rounded(o.workspace_forward), o.name);
     for (int k = first_to_die_[i]; k != 0; k = state_[k].next_to_die) drop_unless_needed(k, i);
   }
   /// `runs` runs of a segment. The first one reads a tensor that others may hold; each later one reads the output of

@@ -7,6 +7,18 @@
 
 namespace gpumem {
 
+/// Sees what a walk allocates and frees, block by block. Of a repeated segment it sees one run: record unrolled to see
+/// all of them.
+class walk_observer {
+ public:
+  constexpr virtual void allocate(int block, std::uint64_t size) = 0;
+  constexpr virtual void free(int block) = 0;
+
+ protected:
+  constexpr walk_observer() = default;
+  ~walk_observer() = default;
+};
+
 /// What a walk needs besides the tape.
 struct walk_options {
   memory resident{};              // alive all the time, beside what the tape holds as resident
@@ -18,6 +30,7 @@ struct walk_options {
   bool update_in_backward = false;  // a parameter is updated, and its .grad freed, once its gradient has arrived
   std::int64_t update_tensors = 0;  // of its size, which that allocates meanwhile
   bool gradient_given = false;      // the caller passes the gradient to start from, and counts it
+  walk_observer* observer = nullptr;
 };
 
 namespace detail {
@@ -45,6 +58,7 @@ struct gradient_cell {
   int references = 0;
   bool viewed = false;
   category of = category::temporaries;
+  int block = 0;
 };
 
 /// Who needs a storage, and what it is for.
@@ -64,6 +78,8 @@ struct tensor_state {
   bool has_gradient = false;  // .grad exists
   int pending = 0;            // gradients that are still to come
   int gradient = 0;           // its cell; 0 for none
+  int block = 0;              // of its storage, as an observer knows it
+  int gradient_block = 0;     // of .grad
 };
 
 /// The bookkeeping of a walk: which storages live, how many bytes that is, and the worst point seen.
@@ -85,8 +101,11 @@ class walk_state {
         nobody_(recording.operations() + 1) {}
 
   constexpr void start() {
-    for (int c = 0; c < categories; ++c)
-      live_.add(static_cast<category>(c), signed_size(options_.resident[static_cast<category>(c)]));
+    for (int c = 0; c < categories; ++c) {
+      const std::int64_t size = signed_size(options_.resident[static_cast<category>(c)]);
+      live_.add(static_cast<category>(c), size);
+      if (size != 0) observe(size);
+    }
     for (int i = 0; i < tape_.segments(); ++i) {
       segment const& s = tape_.segment_at(i);
       for (int t = s.first_tensor; t < s.end_tensor; ++t) state_[t].runs = s.runs();
@@ -114,6 +133,7 @@ class walk_state {
   [[nodiscard]] constexpr int storage(ref r) const { return tape_.at(r).storage; }
 
   constexpr void see(std::int64_t workspace, char const* name) {
+    if (workspace != 0) observe_free(observe(workspace));
     if (live_.total + workspace <= top_.total) return;
     top_ = live_, top_.add(category::temporaries, workspace), top_name_ = name;
   }
@@ -123,8 +143,21 @@ class walk_state {
     tensor const& t = tape_.tensor_at(s);
     x.of = t.cast_of != 0 ? category::weights : t.held ? category::activations : category::temporaries;
     x.alive = true, live_.add(x.of, state_[s].size);
+    state_[s].block = observe(state_[s].size);
   }
-  constexpr void free(int s) { state_[s].use.alive = false, live_.add(state_[s].use.of, -counted_size(s)); }
+  constexpr void free(int s) {
+    state_[s].use.alive = false, live_.add(state_[s].use.of, -counted_size(s));
+    observe_free(state_[s].block);
+  }
+  /// Tells the observer of a new block, and that it is gone.
+  constexpr int observe(std::int64_t size) {
+    if (options_.observer == nullptr) return 0;
+    options_.observer->allocate(++blocks_, static_cast<std::uint64_t>(size));
+    return blocks_;
+  }
+  constexpr void observe_free(int block) {
+    if (options_.observer != nullptr) options_.observer->free(block);
+  }
   /// One more operation or checkpoint keeps a storage for backward: an activation from now on. One fewer.
   constexpr void save(int s) {
     if (++state_[s].use.saves == 1) move(s, category::temporaries, category::activations);
@@ -181,7 +214,7 @@ class walk_state {
     if (t.storage == i) {
       s.use.last_reader = t.held ? nobody_ : t.last_reader;
       if (t.resident)
-        live_.add(t.parameter ? category::weights : category::activations, s.size * s.runs);
+        live_.add(t.parameter ? category::weights : category::activations, s.size * s.runs), observe(s.size);
       else if (!t.held)
         s.next_to_die = first_to_die_[t.last_reader], first_to_die_[t.last_reader] = i;
     }
@@ -191,6 +224,7 @@ class walk_state {
  protected:
   live_bytes live_{}, top_{};
   char const* top_name_ = "";
+  int blocks_ = 0;  // told to the observer so far
 };
 
 }  // namespace detail

@@ -1,0 +1,34 @@
+# The kernel benchmark: CUDA where nvcc is found, else the same source as C++ with the host loops alone.
+find_package(benchmark QUIET)
+if(benchmark_FOUND)
+  add_executable(gpumem_bench_kernels kernels.cu kernels_host.cpp)
+  target_include_directories(gpumem_bench_kernels PRIVATE ../examples/kernels)
+  target_link_libraries(gpumem_bench_kernels PRIVATE gpumem_warnings benchmark::benchmark)
+  set_target_properties(gpumem_bench_kernels PROPERTIES OUTPUT_NAME kernels)
+  target_compile_features(gpumem_bench_kernels PRIVATE cxx_std_20)
+  if(GPUMEM_CUDA_FOUND)
+    gpumem_cuda(gpumem_bench_kernels)
+  else()
+    set_source_files_properties(kernels.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
+  endif()
+  # A square root that may set errno does not vectorise. And loops that copy must not become memcpy, whose streaming
+  # stores nothing else could be compared with.
+  set_source_files_properties(kernels_host.cpp PROPERTIES COMPILE_OPTIONS
+    "-fno-math-errno;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
+  if(GPUMEM_BUILD_TESTS)
+    add_test(NAME kernels_bench_quick COMMAND gpumem_bench_kernels --gpumem_quick)
+  endif()
+else()
+  message(STATUS "Google Benchmark not found: no kernel benchmark")
+endif()
+
+# The kernels against their references on a GPU. It stands here, as the machine that has one may have no Catch2.
+if(GPUMEM_CUDA_FOUND)
+  add_executable(kernels_gpu_check ../tests/kernels/gpu_check.cu ../tests/kernels/problems_on_gpu.cu)
+  target_include_directories(kernels_gpu_check PRIVATE ../examples/kernels)
+  gpumem_cuda(kernels_gpu_check)
+  if(GPUMEM_BUILD_TESTS)
+    add_test(NAME kernels_on_gpu COMMAND kernels_gpu_check)
+    set_tests_properties(kernels_on_gpu PROPERTIES SKIP_RETURN_CODE 77 LABELS gpu)
+  endif()
+endif()

@@ -1,0 +1,3 @@
+// SPDX-License-Identifier: MIT
+// The same problems, compiled by nvcc.
+#include "problems.cpp"
