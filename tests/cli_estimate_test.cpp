@@ -349,13 +349,75 @@ TEST_CASE("bars are blocks on a terminal that shows them, and '#' elsewhere") {
   CHECK(ascii.find("##") != std::string::npos);
 }
 
-TEST_CASE("what to change first is true: the first line that says it fits does fit") {
+TEST_CASE("what to change first is true: two changes, each fits and has the peak that is printed") {
   result const r = estimate("gpt2", {"--micro-batch", "8", "--device", "rtx_3070"});
   CHECK(r.status == 1);
-  CHECK(r.out.find("what to change first:\n  --checkpointing full: needs ") != std::string::npos);
-  CHECK(estimate("gpt2", {"--micro-batch", "8", "--device", "rtx_3070", "--checkpointing", "full"}).status == 0);
-  CHECK(r.out.find("--micro-batch 4 --accumulation 2: needs ") != std::string::npos);
-  CHECK(estimate("gpt2", {"--micro-batch", "4", "--accumulation", "2", "--device", "rtx_3070"}).status == 0);
+  CHECK(r.out.find("what to change first:\n  --micro-batch 4 --accumulation 2: peak ") != std::string::npos);
+  CHECK(r.out.find("\n  --checkpointing full: peak ") != std::string::npos);
+  for (std::vector<std::string> const& change : std::vector<std::vector<std::string>>{
+           {"--micro-batch", "4", "--accumulation", "2"}, {"--micro-batch", "8", "--checkpointing", "full"}}) {
+    std::vector<std::string> options = {"--device", "rtx_3070"};
+    options.insert(options.end(), change.begin(), change.end());
+    result const changed = estimate("gpt2", options);
+    CHECK(changed.status == 0);
+    std::size_t const at = changed.out.find("\npeak ") + 6;
+    std::string const peak = changed.out.substr(at, changed.out.find(" (", at) - at);
+    INFO(peak);
+    CHECK(r.out.find(change[change.size() - 2] + ' ' + change.back() + ": peak " + peak + ", fits\n") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("where no change suffices, how far all of them go and what would hold the run") {
+  result const r = estimate("llama", {"--device", "t4_16gb"});
+  CHECK(r.status == 1);
+  CHECK(r.out.find(", fits") == std::string::npos);
+  CHECK(r.out.find("does not fit (other arithmetic)\n") != std::string::npos);
+  CHECK(r.out.find("h200_141gb holds the\n    run as it is") != std::string::npos);
+}
+
+TEST_CASE("a micro-batch of very many sequences gets its advice at once") {
+  result const r = estimate("gpt2", {"--micro-batch", "1000003", "--sequence", "16", "--device", "rtx_3070"});
+  CHECK(r.status == 1);
+  CHECK(r.out.find("what to change first:\n") != std::string::npos);
+}
+
+TEST_CASE("allocated, reserved and device figures apart, in text, Markdown and JSON") {
+  nlohmann::json const json = estimate_json("gpt2", {"--device", "rtx_3070"});
+  nlohmann::json const& machine = json["machine"];
+  CHECK(machine["allocated"] >= json["peak"]["total"]);
+  CHECK(machine["reserved"] >= machine["allocated"]);
+  CHECK(machine["context"] == 426u << 20);  // the report nearest to compute capability 8.6
+  CHECK(machine["device"].get<std::uint64_t>() ==
+        machine["reserved"].get<std::uint64_t>() + machine["context"].get<std::uint64_t>());
+  CHECK(estimate_json("gpt2", {"--device", "h100_80gb"})["machine"]["context"] == 563u << 20);
+
+  std::string const text = estimate("gpt2").out;
+  for (char const* counted_by :
+       {"torch.cuda.max_memory_allocated\n", "torch.cuda.max_memory_reserved, replayed\n", "nvidia-smi: with "})
+    CHECK(text.find(counted_by) != std::string::npos);
+  CHECK(estimate("gpt2", {"--format", "markdown"}).out.find("\n| reserved | ") != std::string::npos);
+}
+
+TEST_CASE("segments that exceed the device are said") {
+  std::string const sentence = "replayed in the allocator's segments it needs more than the device has";
+  for (char const* memory : {"11700MiB", "12GiB", "13GiB", "16GiB"}) {
+    nlohmann::json const json = estimate_json("gpt2", {"--micro-batch", "8", "--memory", memory});
+    CHECK(json["device"]["fits"] == true);
+    CHECK((json["notes"].dump().find(sentence) != std::string::npos) ==
+          (json["machine"]["device"] > json["device"]["capacity"]));
+  }
+  CHECK(estimate_json("gpt2", {"--micro-batch", "8", "--memory", "16GiB"})["notes"].dump().find(sentence) ==
+        std::string::npos);
+}
+
+TEST_CASE("a model of very many blocks is estimated, and its reserved memory is not") {
+  std::string const deep = write("deep.json", R"({"model_type": "gpt2", "vocab_size": 1000, "n_positions": 64,
+                                                  "n_embd": 64, "n_layer": 1000000, "n_head": 2})");
+  result const r = run({"estimate", deep, "--format", "json"});
+  REQUIRE(r.status == 0);
+  CHECK(nlohmann::json::parse(r.out)["machine"].is_null());
+  CHECK(r.out.find("reserved memory is not known: ") != std::string::npos);
 }
 
 TEST_CASE("the devices are the catalogue with both totals") {

@@ -2,6 +2,7 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/estimate.hpp>
+#include <gpumem/replay.hpp>
 #include <gpumem/search.hpp>
 
 #include <algorithm>
@@ -104,6 +105,18 @@ std::int64_t find_micro_batch(M const& m, workload const& load, plan const& p, r
   return most == 0 ? 1 : most;
 }
 
+// What the allocator and the device see; a model of very many blocks is not replayed.
+template <model M>
+std::optional<machine_memory> replayed(M const& m, workload const& load, plan const& p, bytes context, report& to) {
+  try {
+    if (to.gpu) return on_machine(m, load, p, context, to.gpu->capacity);
+    return on_machine(m, load, p, context);
+  } catch (error const& e) {
+    to.notes.push_back("reserved memory is not known: " + std::string(e.what()));
+    return {};
+  }
+}
+
 // Kernels with 32-bit indices fail on larger tensors, some of them silently.
 constexpr std::int64_t largest_indexed = 2147483647;
 
@@ -149,6 +162,7 @@ answer run_estimate(estimate_request const& request, bool unicode) {
   read_device(request, r, p);
   described_model const d = load_model(request.config);
   recorded_numbers const recorded = recorded_model(request, d);
+  bytes const context = cuda_context(request.device ? find_device(*request.device).numbers : device{});
   estimator const memory = [&recorded](workload const& some, plan const& how) {
     return std::visit([&](auto const& m) { return estimate(m, some, how); }, recorded);
   };
@@ -163,7 +177,16 @@ answer run_estimate(estimate_request const& request, bool unicode) {
     if (n > largest_indexed)
       r.notes.push_back("the largest tensor has " + detail::with_thousands(static_cast<std::uint64_t>(n)) +
                         " elements, more than 2^31 - 1: kernels with 32-bit indices fail on it");
-    if (!r.fits()) r.advice = advise(memory, load, p, r.gpu->capacity);
+    r.machine = std::visit([&](auto const& m) { return replayed(m, load, p, context, r); }, recorded);
+    if (r.gpu && r.fits() && r.machine && r.machine->device() > r.gpu->capacity)
+      r.notes.emplace_back(
+          "replayed in the allocator's segments it needs more than the device has: run it with "
+          "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True");
+    if (!r.fits()) {
+      fixes const found =
+          std::visit([&](auto const& m) { return cheapest_fixes(m, load, p, r.gpu->capacity); }, recorded);
+      r.advice = advise(found, memory, load, p);
+    }
   } catch (error const& e) {
     throw input_error(printable(request.config) + ": " + e.what());
   }

@@ -32,4 +32,14 @@ struct breakdown {
   friend constexpr bool operator==(breakdown const&, breakdown const&) = default;
 };
 
+/// A run's memory as three programs print it, in bytes. `allocated` is torch.cuda.max_memory_allocated: the walk's peak
+/// and what the allocator did not split off. `reserved`, of torch.cuda.max_memory_reserved, and `device`, of
+/// nvidia-smi, are those of one order of allocations: with expandable segments, or on an emptied cache, they are less.
+struct machine_memory {
+  bytes allocated{}, reserved{}, context{};
+
+  [[nodiscard]] constexpr bytes device() const { return reserved + context; }
+  friend constexpr bool operator==(machine_memory const&, machine_memory const&) = default;
+};
+
 }  // namespace gpumem

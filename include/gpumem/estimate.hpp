@@ -9,6 +9,13 @@
 namespace gpumem {
 namespace detail {
 
+/// A parameter as its optimizer sees it: in the master's dtype.
+constexpr parameter as_updated(tensor const& x, plan const& p) {
+  return {.rows = x.rows, .columns = x.elements / x.rows, .type = p.precision.master, .role = x.role};
+}
+/// One cuBLAS workspace for each thread that has run a matmul: the main one, and autograd's where there is a backward.
+constexpr int matmul_threads(plan const& p) { return p.optimizer.trains ? 2 : 1; }
+
 /// The bytes that go with the parameters of a tape and do not depend on the walk.
 struct parameter_sums {
   std::uint64_t elements = 0;
@@ -31,9 +38,7 @@ constexpr parameter_sums sum_parameters(tape const& t, plan const& p) {
     if (!x.needs_gradient) continue;
     sums.list += updated * times;
     if (updated > sums.largest) sums.largest = updated;
-    const parameter as_updated{
-        .rows = x.rows, .columns = x.elements / x.rows, .type = p.precision.master, .role = x.role};
-    for (state const& s : p.optimizer.states(as_updated))
+    for (state const& s : p.optimizer.states(as_updated(x, p)))
       (s.paged ? sums.paged : sums.states) += rounded(s.type, s.elements) * times;
   }
   if (p.optimizer.trains) sums.states += p.optimizer.shared;
@@ -98,13 +103,9 @@ constexpr thumb_sum thumb(plan const& p, std::uint64_t parameters, bytes activat
 }  // namespace detail
 
 /// The memory of one training step over a recording whose value is `loss`: the walk, and the optimizer's step after it.
-template <int Operations, int Tensors>
-constexpr breakdown step_memory(tape_with_room<Operations, Tensors> const& recording, ref loss, workload const& load,
-                                plan const& p) {
+constexpr breakdown step_memory(tape const& recording, ref loss, workload const& load, plan const& p) {
   const detail::parameter_sums sums = detail::sum_parameters(recording, p);
-  // One cuBLAS workspace for each thread that has run a matmul: the main thread, and autograd's where there is a
-  // backward.
-  const bytes workspaces = p.runtime.cublas_workspace * (p.optimizer.trains ? 2 : 1);
+  const bytes workspaces = p.runtime.cublas_workspace * static_cast<std::uint64_t>(detail::matmul_threads(p));
   require_rule(!p.optimizer.in_backward || load.accumulation == 1, "accumulation", load.accumulation,
                "must be 1 where the optimizer runs in backward");
   const walk_options options{

@@ -35,6 +35,7 @@ struct report {
   std::vector<fact> model{};
   std::vector<fact> workload{};
   std::vector<fact> plan{};
+  std::optional<machine_memory> machine{};
   std::optional<device_fact> gpu{};
   std::vector<std::string> advice{};  // what to change where it does not fit
   std::vector<std::string> notes{};
@@ -140,6 +141,17 @@ inline std::string verdict(report const& r) {
                   : "it does NOT fit, " + human(required - capacity) + " missing";
 }
 
+struct figure {
+  char const* name;
+  bytes size;
+  std::string counted_by;
+};
+inline std::vector<figure> figures_of(machine_memory const& m) {
+  return {{"allocated", m.allocated, "torch.cuda.max_memory_allocated"},
+          {"reserved", m.reserved, "torch.cuda.max_memory_reserved, replayed"},
+          {"device", m.device(), "nvidia-smi: with " + human(m.context) + " of CUDA context"}};
+}
+
 inline std::string quoted(std::string_view text) {
   constexpr char digits[] = "0123456789abcdef";
   std::string json = "\"";
@@ -202,6 +214,11 @@ inline std::string to_text(report const& r, bool unicode = false) {
     moment const& m = b.timeline[i];
     text += row(name(m.phase), m.total, b.peak.total, unicode, m.phase == b.peak.phase ? " <- peak" : "");
   }
+  if (r.machine) {
+    text += "\nas programs count it\n";
+    for (figure const& f : figures_of(*r.machine))
+      text += "  " + padded(f.name, 18) + padded(human(f.size), 13, true) + "  " + f.counted_by + '\n';
+  }
   text += '\n' + wrapped(thumb_sentence(b));
   if (r.gpu) text += '\n' + wrapped(held_against(r), "", "  ") + verdict(r) + '\n';
   for (std::string const& a : r.advice) text += wrapped(a, "  ", "    ");
@@ -226,6 +243,11 @@ inline std::string to_markdown(report const& r) {
     text += "| " + words(name(m.phase)) + (peak ? " (peak)" : "") + " |";
     for (int c = 0; c < categories; ++c) text += ' ' + human(m.categories[static_cast<category>(c)]) + " |";
     text += (peak ? " **" : " ") + human(m.total) + (peak ? "** |\n" : " |\n");
+  }
+  if (r.machine) {
+    text += "\n| figure | size | counted by |\n|---|---:|---|\n";
+    for (figure const& f : figures_of(*r.machine))
+      text += std::string("| ") + f.name + " | " + human(f.size) + " | " + f.counted_by + " |\n";
   }
   text += '\n' + thumb_sentence(b) + '\n';
   if (r.gpu) text += '\n' + held_against(r) + ": **" + verdict(r) + "**\n";
@@ -253,6 +275,14 @@ inline std::string to_json(report const& r) {
                                    number("activations", t.activations.value),
                                    number("total", t.total.value)};
   json += ",\n  \"rule_of_thumb\": " + json_object(thumb);
+  std::string machine = "null";
+  if (r.machine) {
+    std::vector<fact> facts;
+    for (figure const& f : figures_of(*r.machine)) facts.push_back(number(f.name, f.size.value));
+    facts.push_back(number("context", r.machine->context.value));
+    machine = json_object(facts);
+  }
+  json += ",\n  \"machine\": " + machine;
   std::string held_against = "null";
   if (r.gpu) {
     std::vector<fact> const gpu = {{"id", r.gpu->id},

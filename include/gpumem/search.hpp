@@ -85,24 +85,25 @@ struct fix {
 
   [[nodiscard]] constexpr bool has(remedy r) const { return (parts >> static_cast<int>(r) & 1u) != 0; }
 };
-/// Up to two.
+/// Up to two that fit; where there is none, all remedies together.
 struct fixes {
   fix items[2] = {};
   int count = 0;
+  fix everything{};
 };
 
 namespace detail {
 
-/// Splits a micro-batch into the fewest equal parts that fit; leaves it alone where none does.
+/// Splits a micro-batch into the fewest equal parts that fit, up to 4096, else into single sequences.
 template <model M>
 constexpr void split_micro_batch(M const& m, workload& load, plan const& how, bytes capacity) {
+  constexpr std::int64_t most_parts = 4096;
   const std::int64_t whole = load.micro_batch, times = load.accumulation;
-  for (std::int64_t parts = 2; parts <= whole && times <= largest_number / parts; ++parts) {
-    if (whole % parts != 0) continue;
-    load.micro_batch = whole / parts, load.accumulation = times * parts;
-    if (estimate(m, load, how).required() <= capacity) return;
+  if (times > largest_number / whole) return;
+  for (std::int64_t parts = 2; parts <= whole; parts = parts < most_parts ? parts + 1 : whole) {
+    if (whole % parts == 0) load.micro_batch = whole / parts, load.accumulation = times * parts;
+    if (parts == whole || (whole % parts == 0 && estimate(m, load, how).required() <= capacity)) return;
   }
-  load.micro_batch = whole, load.accumulation = times;
 }
 
 /// A run with a set of remedies: a bit for each.
@@ -134,7 +135,8 @@ constexpr fixes cheapest_fixes(M const& m, workload const& load, plan const& how
     if ((open & bit) == 0) continue;
     unsigned all = open & (2 * bit - 1);
     if ((all & states_in_8bit) != 0) all &= ~fused_step;  // the optimizer is one or the other
-    if (!fits(detail::with_remedies(m, load, how, capacity, all))) continue;
+    found.everything = detail::with_remedies(m, load, how, capacity, all);
+    if (!fits(found.everything)) continue;
     for (unsigned parts = bit; parts < 2 * bit; ++parts) {
       const bool both_steps = (parts & fused_step) != 0 && (parts & states_in_8bit) != 0;
       const bool holds_first = found.count == 1 && (parts & found.items[0].parts) == found.items[0].parts;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <gpumem/core/owned_array.hpp>
 #include <gpumem/recording/operation.hpp>
 
 #include <cstddef>  // std::size_t
@@ -9,7 +10,7 @@ namespace gpumem {
 
 namespace detail {
 [[noreturn]] inline void tape_is_full(char const* of_what, std::int64_t capacity) {
-  raise(error{of_what, capacity, "is all that this tape has room for: use tape_with_room<Operations, Tensors>"});
+  raise(error{of_what, capacity, "is all that this tape has room for: use tape_with_room<Operations, Tensors, Segments>"});
 }
 }  // namespace detail
 
@@ -150,7 +151,7 @@ class tape {
   /// Ends the recording; the walk needs it closed.
   constexpr void close_segment() {
     if (operation_count_ < open_operation_) return;
-    if (segment_count_ == segment_capacity) detail::tape_is_full("segments", segment_capacity);
+    if (segment_count_ == segment_capacity_) detail::tape_is_full("segments", segment_capacity_);
     segments_[segment_count_++] = {.first = open_operation_,
                                    .end = operation_count_ + 1,
                                    .first_tensor = open_tensor_,
@@ -167,12 +168,14 @@ class tape {
   }
 
  protected:
-  static constexpr int segment_capacity = 12;
-  constexpr tape(tensor* tensors, int tensor_capacity, operation* operations, int operation_capacity)
+  constexpr tape(tensor* tensors, int tensor_capacity, operation* operations, int operation_capacity,
+                 segment* segments, int segment_capacity)
       : tensors_(tensors),
         operations_(operations),
+        segments_(segments),
         tensor_capacity_(tensor_capacity),
-        operation_capacity_(operation_capacity) {}
+        operation_capacity_(operation_capacity),
+        segment_capacity_(segment_capacity) {}
 
  private:
   // What a repeated body reads from outside (rotary tables, masks) is freed by no single run: it stays for backward
@@ -201,22 +204,42 @@ class tape {
 
   tensor* tensors_;
   operation* operations_;
-  segment segments_[segment_capacity] = {};
-  int tensor_capacity_, operation_capacity_;
+  segment* segments_;
+  int tensor_capacity_, operation_capacity_, segment_capacity_;
   int tensor_count_ = 0, operation_count_ = 0, segment_count_ = 0, claimed_ = 0, open_operation_ = 1, open_tensor_ = 1;
   gpumem::phase phase_ = gpumem::phase::forward;
   bool recomputing_ = false;
 };
 
-/// A tape with room for a number of operations and tensors; a full one is an error that says so.
-template <int Operations = 256, int Tensors = 304>
+/// A tape with room for a number of operations, tensors and segments; a full one is an error that says so.
+template <int Operations = 256, int Tensors = 304, int Segments = 12>
 class tape_with_room : public tape {
  public:
-  constexpr tape_with_room() : tape(tensors_, Tensors + 1, operations_, Operations + 1) {}
+  constexpr tape_with_room() : tape(tensors_, Tensors + 1, operations_, Operations + 1, segments_, Segments) {}
 
  private:
   tensor tensors_[std::size_t{Tensors} + 1] = {};
   operation operations_[std::size_t{Operations} + 1] = {};
+  segment segments_[std::size_t{Segments}] = {};
+};
+
+namespace detail {
+struct room_of_a_tape {
+  constexpr room_of_a_tape(int operations, int tensors, int segments)
+      : tensor_room(tensors + 1), operation_room(operations + 1), segment_room(segments) {}
+  owned_array<tensor> tensor_room;
+  owned_array<operation> operation_room;
+  owned_array<segment> segment_room;
+};
+}  // namespace detail
+
+/// A tape whose room is known when it is made.
+class sized_tape : detail::room_of_a_tape, public tape {
+ public:
+  constexpr sized_tape(int operations, int tensors, int segments)
+      : room_of_a_tape(operations, tensors, segments),
+        tape(tensor_room.data(), tensor_room.size(), operation_room.data(), operation_room.size(), segment_room.data(),
+             segment_room.size()) {}
 };
 
 }  // namespace gpumem

@@ -2,8 +2,6 @@
 #pragma once
 #include <gpumem/recording/walk_backward.hpp>
 
-#include <cstddef>  // std::size_t
-
 namespace gpumem {
 
 /// The moments of a step that a walk sees. forward, loss and backward are worst points; forward_end is what lives when
@@ -14,11 +12,9 @@ struct timeline {
 
 namespace detail {
 
-template <int Operations, int Tensors>
-class walker : walk_backward {
+class walker : protected walk_backward {
  public:
-  constexpr walker(tape_with_room<Operations, Tensors> const& recording, runtime const& r, walk_options const& o)
-      : walk_backward(recording, r, o, states_, deaths_) {}
+  constexpr walker(tape const& recording, runtime const& r, walk_options const& o) : walk_backward(recording, r, o) {}
 
   constexpr timeline step(ref loss) {
     start();
@@ -29,7 +25,7 @@ class walker : walk_backward {
     return micro_batch(loss);
   }
 
- private:
+ protected:
   constexpr timeline micro_batch(ref loss) {
     for (int i = 1; i <= tape_.tensors(); ++i) state_[i].pending = tape_.tensor_at(i).consumers;
     timeline r{};
@@ -53,6 +49,8 @@ class walker : walk_backward {
     r.backward = worst(phase::backward), r.backward_end = now(phase::backward_end);
     return r;
   }
+
+ private:
   constexpr void walk_forward_through(segment const& s, int index) {
     here_ = &s;
     if (s.checkpointed) {
@@ -78,19 +76,14 @@ class walker : walk_backward {
     }
     release(root);
   }
-
-  tensor_state states_[std::size_t{Tensors} + 1] = {};
-  int deaths_[std::size_t{Operations} + 2] = {};
 };
 
 }  // namespace detail
 
 /// Walks one training step over a recording whose value is `loss`; with options.accumulate the second micro-batch. The
 /// runtime says how storages are rounded and where gradients are added in place.
-template <int Operations, int Tensors>
-constexpr timeline walk(tape_with_room<Operations, Tensors> const& recording, ref loss, runtime const& r,
-                        walk_options const& o = {}) {
-  return detail::walker<Operations, Tensors>{recording, r, o}.step(loss);
+constexpr timeline walk(tape const& recording, ref loss, runtime const& r, walk_options const& o = {}) {
+  return detail::walker{recording, r, o}.step(loss);
 }
 
 }  // namespace gpumem

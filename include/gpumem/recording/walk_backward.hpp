@@ -67,6 +67,12 @@ class walk_backward : public walk_forward {
     observe_free(cell_[c].block);
   }
 
+  /// Of a parameter's .grad.
+  [[nodiscard]] constexpr std::int64_t gradient_size(ref of) const {
+    const dtype type = options_.cast_gradients ? options_.gradients : tape_.type(of);
+    return rounded(gpumem::storage(type, elements(tape_.at(of))));
+  }
+
   bool accumulating_ = false;  // gradients of an earlier micro-batch exist
 
  private:
@@ -216,8 +222,7 @@ class walk_backward : public walk_forward {
 
   /// The optimizer's step for one parameter, whose gradient goes after it.
   constexpr void update(ref of, tensor_state& x) {
-    const dtype type = options_.cast_gradients ? options_.gradients : tape_.type(of);
-    const std::int64_t size = rounded(gpumem::storage(type, elements(tape_.at(of))));
+    const std::int64_t size = gradient_size(of);
     see(options_.update_tensors * size, "optimizer step in backward");
     live_.add(category::gradients, -size);
     observe_free(x.gradient_block);

@@ -10,8 +10,8 @@ namespace gpumem::detail {
 /// nobody needs any more.
 class walk_forward : public walk_state {
  protected:
-  using walk_state::walk_state;
-  static constexpr int most_segments = 16;
+  constexpr walk_forward(tape const& recording, runtime const& r, walk_options const& o)
+      : walk_state(recording, r, o), alike_(recording.segments()), later_input_(recording.segments()) {}
 
   constexpr void forward(segment const& s, bool saving) {
     for (int i = s.first; i < s.end; ++i) {
@@ -48,8 +48,8 @@ class walk_forward : public walk_state {
     later_input_[index] = in, in = first_input;
   }
 
-  bool alike_[most_segments] = {};               // by segment: one pass stands for all runs
-  storage_use later_input_[most_segments] = {};  // where not: the state of the later runs' input, for backward
+  owned_array<bool> alike_;               // by segment: one pass stands for all runs
+  owned_array<storage_use> later_input_;  // where not: the state of the later runs' input, for backward
 
  private:
   [[nodiscard]] constexpr bool input_dies_inside(segment const& s) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
+#include <gpumem/core/owned_array.hpp>
 #include <gpumem/policies/runtime.hpp>
 #include <gpumem/recording/tape.hpp>
 
@@ -91,13 +92,12 @@ class walk_state {
  protected:
   static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 56;
 
-  constexpr walk_state(tape const& recording, runtime const& r, walk_options const& o, tensor_state* states,
-                       int* deaths)
+  constexpr walk_state(tape const& recording, runtime const& r, walk_options const& o)
       : tape_(recording),
         runtime_(r),
         options_(o),
-        state_(states),
-        first_to_die_(deaths),
+        state_(recording.tensors() + 1),
+        first_to_die_(recording.operations() + 2),
         nobody_(recording.operations() + 1) {}
 
   constexpr void start() {
@@ -192,8 +192,8 @@ class walk_state {
   tape const& tape_;
   runtime const& runtime_;
   walk_options const& options_;
-  tensor_state* state_;
-  int* first_to_die_;
+  owned_array<tensor_state> state_;
+  owned_array<int> first_to_die_;  // by the operation that reads last
   int nobody_;                     // an operation after every other: the program itself reads
   segment const* here_ = nullptr;  // the segment that is being walked
 
