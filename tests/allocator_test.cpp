@@ -12,8 +12,8 @@
 #include <memory>
 #include <random>
 
-#include "catch.hpp"
 #include "bert_large.hpp"
+#include "catch.hpp"
 #include "fine_tunes.hpp"
 #include "measured_runs.hpp"
 #include "operation_records.hpp"

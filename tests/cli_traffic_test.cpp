@@ -104,6 +104,29 @@ TEST_CASE("each kernel is held against its chain at the model's shapes", "[cli][
   CHECK(ratio("cross-entropy through fp32", 32000) == Approx(9.0).margin(0.01));
 }
 
+TEST_CASE("a chain whose tensors may stay in the L2 cache is labelled", "[cli][traffic]") {
+  for (int const sequence : {1024, 32768}) {  // 8 MiB and 256 MiB of hidden states in bf16 against 4 x 50 MiB
+    std::vector<std::string> const options = {"--sequence", std::to_string(sequence), "--device", "h100_80gb"};
+    for (auto const& k : traffic_json(llama_config(), options)["kernels"])
+      CHECK(k["l2_resident"] == (k["rows"].get<std::uint64_t>() * k["columns"].get<std::uint64_t>() *
+                                     k["element_bytes"].get<std::uint64_t>() <
+                                 std::uint64_t{200} << 20));
+    std::string const text = traffic(llama_config(), options).out;
+    CHECK((text.find("\nrms norm, fp32 inside *") != std::string::npos) == (sequence == 1024));
+  }
+  std::string const unknown =
+      traffic(llama_config(), {"--bandwidth", "3000", "--tflops", "900"}).out;  // no device, no cache
+  CHECK(unknown.find('*') == std::string::npos);
+}
+
+TEST_CASE("the step of 8-bit AdamW: 10.0625 bytes a parameter in bf16, as the table says", "[cli][traffic]") {
+  nlohmann::json const step = traffic_json(
+      llama_config(), {"--precision", "pure-bf16", "--optimizer", "adamw-8bit", "--device", "a100_80gb"})["optimizer"];
+  double const parameters = step["parameters"].get<double>();
+  CHECK((step["fused"]["reads"].get<double>() + step["fused"]["writes"].get<double>()) / parameters ==
+        Approx(10.0625).margin(1e-6));
+}
+
 TEST_CASE("text and Markdown show both tables within a terminal's width", "[cli][traffic]") {
   for (std::string const format : {"text", "markdown"}) {
     result const r = traffic(gpt2_config(), {"--micro-batch", "8", "--device", "rtx_4090", "--format", format});

@@ -48,7 +48,9 @@ int print(std::string const& text, int status) {
 
 void add_step_options(CLI::App& command, estimate_request& to) {
   command.add_option("CONFIG.json", to.config, "The model's config")->required()->option_text(" ");
-  command.add_option("--micro-batch", to.micro_batch, "Sequences that go through the model at once (1); max: as many as fit")
+  command
+      .add_option("--micro-batch", to.micro_batch,
+                  "Sequences that go through the model at once (1); max: as many as fit")
       ->option_text("N");
   command.add_option("--sequence", to.sequence, "Tokens in a sequence (the config's longest, at most 4096)")
       ->option_text("N");

@@ -24,6 +24,7 @@ using detail::padded;
 struct rates {
   std::string name;
   roofline numbers;
+  bytes l2_cache{};
 };
 
 rates read_rates(estimate_request const& request) {
@@ -31,7 +32,8 @@ rates read_rates(estimate_request const& request) {
   std::int64_t bandwidth = 0, tflops = 0;
   if (request.device) {
     for (named_device const& d : device_catalogue)
-      if (*request.device == d.id) r.name = d.name, bandwidth = d.numbers.bandwidth, tflops = d.numbers.half_rate;
+      if (*request.device == d.id)
+        r.name = d.name, r.l2_cache = d.numbers.l2_cache, bandwidth = d.numbers.bandwidth, tflops = d.numbers.half_rate;
     if (r.name.empty()) refuse("--device", one_line(*request.device, 40), "not known; gpumem devices lists them");
   } else if (!request.bandwidth || !request.tflops) {
     throw input_error("traffic needs --device ID, or --bandwidth N and --tflops N");
@@ -76,6 +78,9 @@ struct optimizer_row {
 
 optimizer_row optimizer_of(plan const& p, std::uint64_t parameters) {
   optimizer const chain = make_plan(adamw{}).optimizer, fused = make_plan(adamw_fused{}).optimizer;
+  if (p.optimizer == make_plan(adamw_8bit{}).optimizer && !p.precision.separate_master)
+    return {is_half(p.precision.master) ? &optimizer_kernels::adamw_8bit_half : &optimizer_kernels::adamw_8bit_fp32,
+            parameters};
   if (!(p.optimizer == chain) && !(p.optimizer == fused)) return {};
   bool const half = is_half(p.precision.master), half_gradient = is_half(p.precision.gradients);
   if (half) return {&optimizer_kernels::adamw_half, parameters};
@@ -133,8 +138,10 @@ table kernel_table(traffic_answer const& a) {
   table rows{{"kernel", "shape", "times", "fused", "chain", "ratio", "saves"}};
   for (int i = 0; i < a.of.kernels.count; ++i) {
     fusable const& k = a.of.kernels.items[i];
-    rows.push_back(kernel_row(a, k.kernel->name, std::to_string(k.shape.rows) + " x " + std::to_string(k.shape.columns),
-                              k.times, k.fused(), k.chain()));
+    std::string const mark = k.l2_resident(a.on.l2_cache) ? " *" : "";
+    rows.push_back(kernel_row(a, k.kernel->name + mark,
+                              std::to_string(k.shape.rows) + " x " + std::to_string(k.shape.columns), k.times,
+                              k.fused(), k.chain()));
   }
   if (a.optimizer.kernel != nullptr)
     rows.push_back(kernel_row(a, a.optimizer.kernel->name, std::to_string(a.optimizer.parameters), 1,
@@ -184,12 +191,22 @@ constexpr char const* basis_sentence =
     "without gaps between kernels: shares and ratios hold better than times. The chain is one kernel for each "
     "primitive, whatever this plan runs.";
 
+std::string l2_sentence(traffic_answer const& a) {
+  for (int i = 0; i < a.of.kernels.count; ++i)
+    if (a.of.kernels.items[i].l2_resident(a.on.l2_cache))
+      return "* l2_resident: a tensor is smaller than four times the device's L2 cache of " +
+             detail::human(a.on.l2_cache) + ", so the chain may run faster than its bytes say.";
+  return "";
+}
+
 std::string text_of(traffic_answer const& a) {
   std::string text = detail::wrapped(a.title, "", "  ") + detail::wrapped(detail::joined(a.workload), "", "  ") +
                      detail::wrapped(detail::joined(a.plan), "", "  ") + a.on.name + "\n\n" + aligned(class_table(a)) +
                      '\n' + detail::wrapped(runs_sentence(a));
   text += detail::wrapped(plan_sentence(a)) + "\nfused against chain, in a step (GB; ms saved)\n" +
-          aligned(kernel_table(a)) + '\n' + detail::wrapped(basis_sentence);
+          aligned(kernel_table(a)) + '\n';
+  if (std::string const l2 = l2_sentence(a); !l2.empty()) text += detail::wrapped(l2);
+  text += detail::wrapped(basis_sentence);
   for (std::string const& note : a.notes) text += detail::wrapped("note: " + note, "", "  ");
   return text;
 }
@@ -198,7 +215,7 @@ std::string markdown_of(traffic_answer const& a) {
   std::string text = a.title + "\n\n" + detail::joined(a.workload) + "\n\n" + detail::joined(a.plan) + "\n\n" +
                      a.on.name + "\n\n" + piped(class_table(a)) + '\n' + runs_sentence(a) + ' ' + plan_sentence(a) +
                      "\n\nFused against chain, in a step (GB; ms saved):\n\n" + piped(kernel_table(a)) + '\n' +
-                     basis_sentence + '\n';
+                     l2_sentence(a) + (l2_sentence(a).empty() ? "" : "\n\n") + basis_sentence + '\n';
   for (std::string const& note : a.notes) text += "\n- " + note;
   return a.notes.empty() ? text : text + '\n';
 }
@@ -233,6 +250,7 @@ std::string json_of(traffic_answer const& a) {
                             {"columns", std::to_string(k.shape.columns), true},
                             {"element_bytes", std::to_string(k.shape.element_bytes), true},
                             {"times", std::to_string(k.times), true},
+                            {"l2_resident", k.l2_resident(a.on.l2_cache) ? "true" : "false", true},
                             {"fused", json_traffic(k.fused()), true},
                             {"chain", json_traffic(k.chain()), true}});
   }
@@ -301,7 +319,9 @@ answer run_traffic(estimate_request const& request) {
                 {"accumulation", std::to_string(load.accumulation), true}};
   for (int i = 0; i < a.of.misfits.count; ++i) a.notes.push_back(misfit_note(a.of.misfits.items[i]));
   if (p.optimizer.trains && a.optimizer.kernel == nullptr)
-    a.notes.emplace_back("the optimizer's step is not in the tables: they have AdamW's");
+    a.notes.emplace_back(
+        "the optimizer's step is not in the tables: they have AdamW's and, without a separate master, that of 8-bit "
+        "AdamW");
   if (request.format == "json") {
     if (!request.sequence) a.notes.push_back("sequence " + std::to_string(load.sequence) + " (assumed)");
     return {json_of(a)};

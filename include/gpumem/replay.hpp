@@ -20,8 +20,7 @@ class training_replay : walker {
     start();
     for (int i = 1; i <= tape_.tensors(); ++i)
       if (tape_.tensor_at(i).parameter && plan_.precision.separate_master) observe(updated_size(i));
-    for (int thread = 0; thread < matmul_threads(plan_); ++thread)
-      observe(signed_size(plan_.runtime.cublas_workspace));
+    for (int thread = 0; thread < matmul_threads(plan_); ++thread) observe(signed_size(plan_.runtime.cublas_workspace));
     if (plan_.optimizer.in_backward) make_states();
     for (int step = 0; step < 2; ++step) {
       for (std::int64_t i = 0; i < micro_batches; ++i) {

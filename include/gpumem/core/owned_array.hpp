@@ -4,7 +4,8 @@
 
 namespace gpumem::detail {
 
-/// `size` default-valued elements on the heap, at compile time too, where std::vector is not constexpr in every library.
+/// `size` default-valued elements on the heap, at compile time too, where std::vector is not constexpr in every
+/// library.
 template <class T>
 class owned_array {
  public:

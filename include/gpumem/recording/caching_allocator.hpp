@@ -107,8 +107,7 @@ class caching_allocator final : public walk_observer {
   }
   constexpr void split(int b, std::uint64_t size) {
     const int rest = place();
-    blocks_[rest] = {
-        .size = blocks_[b].size - size, .before = b, .next = blocks_[b].next, .small = blocks_[b].small};
+    blocks_[rest] = {.size = blocks_[b].size - size, .before = b, .next = blocks_[b].next, .small = blocks_[b].small};
     if (const int after = blocks_[b].next; after != 0) blocks_[after].before = rest;
     blocks_[b].size = size, blocks_[b].next = rest;
     add_to_free(rest);

@@ -2,6 +2,7 @@
 #pragma once
 #include <gpumem/policies/plan.hpp>
 #include <gpumem/recording/map_kernels.hpp>
+#include <gpumem/recording/roofline.hpp>
 #include <gpumem/recording/tape.hpp>
 
 #include <cstdint>
@@ -16,6 +17,10 @@ struct fusable {
 
   [[nodiscard]] constexpr traffic fused() const { return kernel->fused(shape) * times; }
   [[nodiscard]] constexpr traffic chain() const { return kernel->chain(shape) * times; }
+  /// Whether the chain's tensors may stay in a cache of that size from one kernel to the next.
+  [[nodiscard]] constexpr bool l2_resident(bytes l2_cache) const {
+    return is_l2_resident(checked_multiply(shape.elements(), shape.element_bytes), l2_cache.value);
+  }
 };
 
 struct fusable_list {

@@ -10,7 +10,8 @@ namespace gpumem {
 
 namespace detail {
 [[noreturn]] inline void tape_is_full(char const* of_what, std::int64_t capacity) {
-  raise(error{of_what, capacity, "is all that this tape has room for: use tape_with_room<Operations, Tensors, Segments>"});
+  raise(error{of_what, capacity,
+              "is all that this tape has room for: use tape_with_room<Operations, Tensors, Segments>"});
 }
 }  // namespace detail
 
@@ -168,8 +169,8 @@ class tape {
   }
 
  protected:
-  constexpr tape(tensor* tensors, int tensor_capacity, operation* operations, int operation_capacity,
-                 segment* segments, int segment_capacity)
+  constexpr tape(tensor* tensors, int tensor_capacity, operation* operations, int operation_capacity, segment* segments,
+                 int segment_capacity)
       : tensors_(tensors),
         operations_(operations),
         segments_(segments),
