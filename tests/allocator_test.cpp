@@ -51,7 +51,10 @@ plan random_plan(std::mt19937& random) {
   const auto coin = [&] { return random() % 2 == 0; };
   plan p = make_plan();
   p.precision = coin() ? fp32::numbers : coin() ? pure<>::numbers : coin() ? autocast<>::numbers : mixed<>::numbers;
-  p.attention = coin() ? attention_kind::eager : coin() ? attention_kind::flash : attention_kind::flash_repeated;
+  p.attention = coin()   ? attention_kind::eager
+                : coin() ? attention_kind::flash
+                : coin() ? attention_kind::flash_repeated
+                         : attention_kind::efficient;
   p.kernels = static_cast<kernel_kind>(random() % 5);
   p.loss = coin()   ? eager_loss::numbers
            : coin() ? eager_loss_4_45::numbers

@@ -90,29 +90,50 @@ class attention_operations : public norm_operations {
   constexpr ref attention_core(ref q, ref k, ref v, attention_shape const& a) {
     return how.attention == attention_kind::eager ? eager_attention(q, k, v, a) : fused_attention(q, k, v, a);
   }
-  /// FlashAttention 2: saves q, k, v, out and one fp32 statistic a row and head. Backward holds an fp32 copy of dq and
-  /// a row sum, both rounded, and dk and dv for every query head where heads are shared (flash_api.cpp, mha_bwd). The
-  /// memory-efficient kernel pads the statistics to 32 rows; backward holds a row sum of as many
-  /// (attention_backward.cu).
+  /// Saves q, k, v, out and one fp32 statistic a row and head; the memory-efficient kernel pads those to 32 rows.
   constexpr ref fused_attention(ref query, ref key, ref value, attention_shape const& a) {
     const bool flash = how.attention != attention_kind::efficient;
     const ref q = to_half(query), k = to_half(key), v = to_half(value);
     const ref y = recording.make(elements(q), type(q));
     const std::int64_t padded = flash ? a.sequence : static_cast<std::int64_t>(round_up(a.sequence, 32));
     const ref statistics = recording.make(a.batch * a.heads * padded, dtype::fp32);
-    const auto heads = static_cast<std::uint64_t>(a.batch * a.heads);
-    const std::uint64_t rows = heads * round_up(a.sequence, flash ? 128 : 32);
-    bytes workspace = storage(dtype::fp32, rows);
-    if (flash) workspace += storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
-    if (elements(k) != elements(q)) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
     recording.record({.name = flash ? "flash attention" : "efficient attention",
                       .in = {q, k, v},
                       .how = {gradient::fresh, gradient::fresh, gradient::fresh},
                       .out = {y},
                       .saved = {q, k, v, y, statistics},
-                      .workspace_backward = workspace,
+                      .workspace_backward = flash ? flash_workspace(q, k, a) : efficient_workspace(q, a),
                       .cost = cost_of::contraction(a.sequence, 2, 5)});
     return y;
+  }
+  /// FlashAttention 2's backward holds an fp32 copy of dq and a row sum, both rounded, and dk and dv for every query
+  /// head where heads are shared (flash_api.cpp, mha_bwd).
+  constexpr bytes flash_workspace(ref q, ref k, attention_shape const& a) const {
+    const std::uint64_t rows = static_cast<std::uint64_t>(a.batch * a.heads) * round_up(a.sequence, 128);
+    bytes workspace =
+        storage(dtype::fp32, rows) + storage(dtype::fp32, checked_multiply(rows, round_up(a.head_dim, 32)));
+    if (elements(k) != elements(q)) workspace += storage(type(q), static_cast<std::uint64_t>(elements(q))) * 2;
+    return workspace;
+  }
+  /// The memory-efficient kernel's backward holds a row sum and dq in fp32 tiles, each with 16 bytes of locks; above a
+  /// head_dim of 128 halves also sum dk and dv in fp32, split by keys. In fp32 the row sum is made from a whole product
+  /// (attention_backward.cu, mem_eff_attention/kernel_backward.h; tiles as for compute capability 8.0 and 9.0).
+  constexpr bytes efficient_workspace(ref q, attention_shape const& a) const {
+    const auto heads = static_cast<std::uint64_t>(a.batch * a.heads), length = static_cast<std::uint64_t>(a.sequence),
+               width = static_cast<std::uint64_t>(a.head_dim);
+    const bool half = is_half(type(q));
+    const std::uint64_t tile_rows = half && width > 64 ? 128 : 64, tile_columns = width > 128 ? 64 : tile_rows;
+    const std::uint64_t tiles = divide_up(length, tile_rows) * divide_up(width, tile_columns);
+    const bytes row_sum = storage(dtype::fp32, checked_multiply(heads, length));
+    bytes sums = bytes{checked_multiply(heads * tiles, 4 * tile_rows * tile_columns + 16)};
+    if (half && width > 128) {
+      const std::uint64_t most = heads < 200 ? 200 / heads : 1, by_length = divide_up(length, 64);
+      const std::uint64_t splits = most < by_length ? most : by_length;
+      sums += storage(dtype::fp32, checked_multiply(heads * splits * 64, round_up(a.head_dim, 128))) * 2;
+    }
+    const bytes held = row_sum + sums;
+    const bytes product = half ? bytes{} : storage(dtype::fp32, checked_multiply(heads * length, width)) + row_sum * 2;
+    return product > held ? product : held;
   }
   /// Hugging Face's eager attention: two batched products with the scores between them.
   constexpr ref eager_attention(ref query, ref key, ref value, attention_shape const& a) {
