@@ -184,6 +184,22 @@ TEST_CASE("BERT-large on a V100, replayed: within 3.1 % of nvidia-smi, and neare
   }
 }
 
+TEST_CASE("BERT-large's weights alone: nvidia-smi shows 2631 MiB, the page says", "[allocator][accuracy]") {
+  const plan how = make_plan(fp32{});
+  sized_tape recording{4000, 6000, 200};
+  operations ops{recording, how};
+  ops.unrolled = true;
+  static_cast<void>(record(ops, measured::bert_large, {.micro_batch = 1, .sequence = 512}));
+  caching_allocator a;
+  for (int id = 1; id <= recording.tensors(); ++id) {
+    tensor const& x = recording.tensor_at(id);
+    if (x.parameter) a.allocate(id, storage(x.type, static_cast<std::uint64_t>(x.elements)).value);
+  }
+  const std::uint64_t shown = (a.reserved() + measured::bert_context).value;
+  CHECK(shown >= 2631 * MiB);
+  CHECK(shown <= 2633 * MiB);  // one segment of 2 MiB more
+}
+
 TEST_CASE("fine-tunes, replayed: allocated is no farther from the record than the walk, and never above it",
           "[allocator][accuracy]") {
   for (measured::fine_tune const& f : measured::fine_tunes) {
