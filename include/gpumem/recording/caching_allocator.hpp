@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <gpumem/core/owned_array.hpp>
-#include <gpumem/recording/walk_state.hpp>
+#include <gpumem/recording/walk_options.hpp>
 
 #include <cstdint>
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
 #include <gpumem/recording/losses.hpp>
+#include <gpumem/recording/tape_room.hpp>
 
 #include <cstdint>
 

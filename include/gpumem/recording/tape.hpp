@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <gpumem/core/owned_array.hpp>
 #include <gpumem/recording/operation.hpp>
 
-#include <cstddef>  // std::size_t
 #include <cstdint>
 
 namespace gpumem {
@@ -16,7 +14,7 @@ namespace detail {
 }  // namespace detail
 
 /// A recording of one training step's forward pass: tensors, operations in program order, repeated segments. It knows
-/// no policy and no framework. Its room is in tape_with_room.
+/// no policy and no framework. Its room is in tape_room.hpp.
 class tape {
  public:
   tape(tape const&) = delete;
@@ -210,37 +208,6 @@ class tape {
   int tensor_count_ = 0, operation_count_ = 0, segment_count_ = 0, claimed_ = 0, open_operation_ = 1, open_tensor_ = 1;
   gpumem::phase phase_ = gpumem::phase::forward;
   bool recomputing_ = false;
-};
-
-/// A tape with room for a number of operations, tensors and segments; a full one is an error that says so.
-template <int Operations = 256, int Tensors = 304, int Segments = 12>
-class tape_with_room : public tape {
- public:
-  constexpr tape_with_room() : tape(tensors_, Tensors + 1, operations_, Operations + 1, segments_, Segments) {}
-
- private:
-  tensor tensors_[std::size_t{Tensors} + 1] = {};
-  operation operations_[std::size_t{Operations} + 1] = {};
-  segment segments_[std::size_t{Segments}] = {};
-};
-
-namespace detail {
-struct room_of_a_tape {
-  constexpr room_of_a_tape(int operations, int tensors, int segments)
-      : tensor_room(tensors + 1), operation_room(operations + 1), segment_room(segments) {}
-  owned_array<tensor> tensor_room;
-  owned_array<operation> operation_room;
-  owned_array<segment> segment_room;
-};
-}  // namespace detail
-
-/// A tape whose room is known when it is made.
-class sized_tape : detail::room_of_a_tape, public tape {
- public:
-  constexpr sized_tape(int operations, int tensors, int segments)
-      : room_of_a_tape(operations, tensors, segments),
-        tape(tensor_room.data(), tensor_room.size(), operation_room.data(), operation_room.size(), segment_room.data(),
-             segment_room.size()) {}
 };
 
 }  // namespace gpumem
