@@ -288,11 +288,11 @@ TEST_CASE("workloads that a model cannot have are refused") {
                 {"--sequence = 129: longer than the 128 rows of the learned position table"});
   check_refusal({"estimate", gpt2, "--micro-batch", "1099511627776"},
                 {"--micro-batch = 1099511627776: times the sequence of 128 must be at most 2^40 tokens"});
-  check_refusal({"estimate", gpt2, "--micro-batch", "8589934592"}, {"gpt2.json: ", "2^40"});
+  check_refusal({"estimate", gpt2, "--micro-batch", "8589934592"}, {"gpt2.json: --micro-batch 8589934592 with --sequence 128: ", "2^40"});
   std::string const rotary = write("rotary.json", llama_with("max_position_embeddings", "1099511627776"));
   check_refusal({"estimate", rotary, "--sequence", "1099511627776", "--micro-batch", "2"},
                 {"--micro-batch = 2: times the sequence of 1099511627776 must be at most 2^40 tokens"});
-  check_refusal({"estimate", rotary, "--sequence", "1099511627776"}, {"rotary.json: ", "2^40"});
+  check_refusal({"estimate", rotary, "--sequence", "1099511627776"}, {"rotary.json: sequence = 1099511627776: ", "2^40"});
 }
 
 TEST_CASE("an answer that cannot be written is refused, and a reader that has gone is not an error") {

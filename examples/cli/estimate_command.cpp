@@ -64,6 +64,16 @@ workload read_workload(estimate_request const& request, described_model const& m
   return load;
 }
 
+void refuse_run(estimate_request const& request, workload const& load, error const& e) {
+  std::string_view const what = e.what();
+  bool const too_large =
+      what.starts_with("elements of ") || what.starts_with("MiB") || what.starts_with("the number of");
+  std::string const at = too_large ? "--micro-batch " + std::to_string(load.micro_batch) + " with --sequence " +
+                                         std::to_string(load.sequence) + ": "
+                                   : "";
+  throw input_error(printable(request.config) + ": " + at + e.what());
+}
+
 void read_plan(estimate_request const& request, report& to, plan& p) {
   auto const& families = policy_families();
   for (std::size_t i = 0; i < families.size(); ++i) {
@@ -188,7 +198,7 @@ answer run_estimate(estimate_request const& request, bool unicode) {
       r.advice = advise(found, memory, load, p);
     }
   } catch (error const& e) {
-    throw input_error(printable(request.config) + ": " + e.what());
+    refuse_run(request, load, e);
   }
   r.trains = p.optimizer.trains;
   r.title = model_line(d, r.memory.parameters);

@@ -308,7 +308,7 @@ answer run_traffic(estimate_request const& request) {
         },
         recorded);
   } catch (error const& e) {
-    throw input_error(printable(request.config) + ": " + e.what());
+    refuse_run(request, load, e);
   }
   a.optimizer = optimizer_of(p, parameters);
   a.title = model_line(d, parameters);
