@@ -71,8 +71,10 @@ class walk_state {
       : tape_(recording),
         runtime_(r),
         options_(o),
-        state_(recording.tensors() + 1),
-        first_to_die_(recording.operations() + 2),
+        states_(recording.tensors() + 1),
+        deaths_(recording.operations() + 2),
+        state_(states_.data()),
+        first_to_die_(deaths_.data()),
         nobody_(recording.operations() + 1) {}
 
   constexpr void start() {
@@ -167,8 +169,14 @@ class walk_state {
   tape const& tape_;
   runtime const& runtime_;
   walk_options const& options_;
-  owned_array<tensor_state> state_;
-  owned_array<int> first_to_die_;  // by the operation that reads last
+
+ private:  // read through pointers, which costs a compiler fewer steps
+  owned_array<tensor_state> states_;
+  owned_array<int> deaths_;
+
+ protected:
+  tensor_state* state_;
+  int* first_to_die_;              // by the operation that reads last
   int nobody_;                     // an operation after every other: the program itself reads
   segment const* here_ = nullptr;  // the segment that is being walked
 
