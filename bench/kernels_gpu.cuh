@@ -7,11 +7,17 @@
 #include <vector>
 
 #include "adamw.cuh"
+#include "adamw_8bit.cuh"
 #include "add_rms_norm.cuh"
 #include "bias_gelu.cuh"
+#include "bias_gelu_backward.cuh"
 #include "copy.cuh"
+#include "cross_entropy.cuh"
+#include "gradient_norm.cuh"
 #include "kernels_workload.hpp"
+#include "norm.cuh"
 #include "softmax.cuh"
+#include "swiglu.cuh"
 
 namespace gpumem::bench::gpu {
 
@@ -137,6 +143,184 @@ std::vector<workload> row_workloads(device_context const& on, std::int64_t rows,
   return all;
 }
 
+/// Layer norm or RMS norm, forward and backward.
+template <class Norm, class T>
+std::vector<workload> norm_workloads(device_context const& on, std::int64_t rows, int columns) {
+  kernels::matrix const bytes{rows, columns, sizeof(T)};
+  auto const tensor = static_cast<std::size_t>(bytes.tensor());
+  auto const parameter = static_cast<std::size_t>(bytes.parameter());
+  auto const statistic = static_cast<std::size_t>(bytes.statistic());
+  std::string const dtype = sizeof(T) == 4 ? "fp32" : "bf16", norm = Norm::centered ? "layer_norm" : "rms_norm";
+  auto const shape = to_shape(rows, columns);
+  auto const t = [](void* p) { return static_cast<T*>(p); };
+  auto const f = [](void* p) { return static_cast<float*>(p); };
+  bool const on_chip = kernels::row_stays_on_chip<T>(on, columns);
+  std::vector<workload> all;
+
+  all.push_back(
+      {.operation = norm + "_fwd",
+       .dtype = dtype,
+       .shape = shape,
+       .tensor_bytes = {tensor, parameter, parameter, tensor, statistic, statistic, tensor, tensor},
+       .fused = Norm::centered ? predicted::layer_norm_forward_fused(bytes, on_chip)
+                               : predicted::rms_norm_forward_fused(bytes, on_chip),
+       .chain = Norm::centered ? predicted::layer_norm_forward_chain(bytes) : predicted::rms_norm_forward_chain(bytes),
+       .run = [=](variant v, tensors const& p) {
+         kernels::norm_parameters<T> const parameters{t(p[1]), t(p[2])};
+         kernels::norm_outputs<T> const outputs{t(p[3]), f(p[4]), f(p[5])};
+         kernels::norm_temporaries<T> const between{t(p[6]), t(p[7]), nullptr, nullptr, nullptr};
+         T const* const x = t(p[0]);
+         if (v == variant::fused) {
+           kernels::norm_forward_fused<Norm>(on, x, parameters, outputs, rows, columns);
+         } else if constexpr (Norm::centered) {
+           layer_norm_forward_chain(on, x, parameters, outputs, between, rows, columns);
+         } else {
+           rms_norm_forward_chain(on, x, parameters, outputs, between, rows, columns);
+         }
+       }});
+
+  auto const plan = kernels::plan_norm_backward<Norm, T>(on, rows, columns);
+  if (!plan.possible) return all;
+  std::size_t const partials = Norm::parameters * plan.blocks * static_cast<std::size_t>(columns) * sizeof(float);
+  all.push_back({.operation = norm + "_bwd",
+                 .dtype = dtype,
+                 .shape = shape,
+                 .tensor_bytes = {tensor, tensor, parameter, statistic, statistic, tensor, parameter, parameter,
+                                  partials, tensor, tensor, tensor, statistic, statistic},
+                 .fused = Norm::centered ? predicted::layer_norm_backward_fused(bytes, plan.blocks, plan.on_chip)
+                                         : predicted::rms_norm_backward_fused(bytes, plan.blocks, plan.on_chip),
+                 .chain = Norm::centered ? predicted::layer_norm_backward_chain(bytes)
+                                         : predicted::rms_norm_backward_chain(bytes),
+                 .run = [=](variant v, tensors const& p) {
+                   kernels::norm_backward_tensors<T> const n{t(p[0]), t(p[1]), t(p[2]), f(p[3]),
+                                                             f(p[4]), t(p[5]), f(p[8])};
+                   kernels::column_sums<T> const gradients{{t(p[6]), t(p[7])}};
+                   kernels::norm_temporaries<T> const between{t(p[9]), t(p[10]), t(p[11]), f(p[12]), f(p[13])};
+                   if (v == variant::fused) {
+                     kernels::norm_backward_fused<Norm>(on, n, gradients, rows, columns);
+                   } else if constexpr (Norm::centered) {
+                     layer_norm_backward_chain(on, n, gradients, between, rows, columns);
+                   } else {
+                     rms_norm_backward_chain(on, n, gradients, between, rows, columns);
+                   }
+                 }});
+  return all;
+}
+
+template <class T>
+std::vector<workload> activation_workloads(device_context const& on, std::int64_t rows, int columns) {
+  kernels::matrix const bytes{rows, columns, sizeof(T)};
+  std::int64_t const elements = rows * columns;
+  auto const tensor = static_cast<std::size_t>(bytes.tensor());
+  auto const parameter = static_cast<std::size_t>(bytes.parameter());
+  std::string const dtype = sizeof(T) == 4 ? "fp32" : "bf16";
+  auto const shape = to_shape(rows, columns);
+  auto const t = [](void* p) { return static_cast<T*>(p); };
+  auto const f = [](void* p) { return static_cast<float*>(p); };
+  std::int64_t const partials = kernels::partials_of_columns<T>(kernels::plan_columns<T>(on, rows, columns), elements);
+  std::vector<workload> all;
+
+  all.push_back({.operation = "bias_gelu_bwd",
+                 .dtype = dtype,
+                 .shape = shape,
+                 .tensor_bytes = {tensor, parameter, tensor, tensor, parameter,
+                                  static_cast<std::size_t>(partials) * sizeof(float)},
+                 .fused = predicted::bias_gelu_backward_fused(bytes, partials / columns),
+                 .chain = predicted::bias_gelu_backward_chain(bytes),
+                 .run = [=](variant v, tensors const& p) {
+                   kernels::bias_gelu_backward_tensors<T> const n{t(p[0]), t(p[1]), t(p[2]), t(p[3]), f(p[5])};
+                   if (v == variant::fused) return bias_gelu_backward_fused(on, n, t(p[4]), rows, columns);
+                   T const *const biased = t(p[0]), *const dy = t(p[2]);
+                   bias_gelu_backward_chain(on, biased, dy, t(p[3]), t(p[4]), rows, columns);
+                 }});
+  all.push_back({.operation = "swiglu_fwd",
+                 .dtype = dtype,
+                 .shape = shape,
+                 .tensor_bytes = {tensor, tensor, tensor, tensor},
+                 .fused = predicted::swiglu_forward_fused(bytes),
+                 .chain = predicted::swiglu_forward_chain(bytes),
+                 .run = [=](variant v, tensors const& p) {
+                   T const *const gate = t(p[0]), *const up = t(p[1]);
+                   if (v == variant::fused) return swiglu_forward_fused(on, gate, up, t(p[2]), elements);
+                   swiglu_forward_chain(on, gate, up, t(p[2]), t(p[3]), elements);
+                 }});
+  all.push_back({.operation = "swiglu_bwd",
+                 .dtype = dtype,
+                 .shape = shape,
+                 .tensor_bytes = {tensor, tensor, tensor, tensor, tensor, tensor, tensor},
+                 .fused = predicted::swiglu_backward_fused(bytes),
+                 .chain = predicted::swiglu_backward_chain(bytes),
+                 .run = [=](variant v, tensors const& p) {
+                   kernels::swiglu_backward_tensors<T> const n{t(p[0]), t(p[1]), t(p[2]), t(p[3]), t(p[4])};
+                   if (v == variant::fused) return swiglu_backward_fused(on, n, elements);
+                   swiglu_backward_chain(on, n, t(p[5]), t(p[6]), elements);
+                 }});
+  return all;
+}
+
+/// Targets are whatever the fill left there: mostly no column, which costs the same.
+template <class T>
+workload cross_entropy_workload(device_context const& on, std::int64_t rows, int columns) {
+  kernels::matrix const bytes{rows, columns, sizeof(T)};
+  auto const tensor = static_cast<std::size_t>(bytes.tensor());
+  auto const statistic = static_cast<std::size_t>(bytes.statistic());
+  auto const wide = static_cast<std::size_t>(rows * columns) * sizeof(float);
+  auto const f = [](void* p) { return static_cast<float*>(p); };
+  bool const wide_on_chip = kernels::row_stays_on_chip<float>(on, columns);
+  bool const pair_on_chip = kernels::row_stays_on_chip<float>(on, columns, 2);
+  return {.operation = "cross_entropy",
+          .dtype = sizeof(T) == 4 ? "fp32" : "bf16",
+          .shape = to_shape(rows, columns),
+          .tensor_bytes = {tensor, statistic, statistic, wide, wide, sizeof(T) == 4 ? 16 : wide},
+          .fused = predicted::cross_entropy_fused(bytes, kernels::row_stays_on_chip<T>(on, columns)),
+          .chain = predicted::cross_entropy_chain(bytes, wide_on_chip, pair_on_chip),
+          .run = [=](variant v, tensors const& p) {
+            kernels::cross_entropy_tensors<T> const n{static_cast<T*>(p[0]), static_cast<std::int32_t*>(p[1]), f(p[2]),
+                                                      1.0f};
+            if (v == variant::fused) return cross_entropy_fused(on, n, rows, columns);
+            cross_entropy_chain(on, n, {f(p[3]), f(p[4]), f(p[5])}, rows, columns);
+          }};
+}
+
+template <class T>
+std::vector<workload> parameter_workloads(device_context const& on, std::int64_t n) {
+  auto const narrow = static_cast<std::size_t>(n) * sizeof(T), wide = static_cast<std::size_t>(n) * sizeof(float);
+  auto const codes = static_cast<std::size_t>(n);
+  std::size_t const scales = (codes + 255) / 256 * sizeof(float);
+  std::string const dtype = sizeof(T) == 4 ? "fp32" : "bf16";
+  auto const t = [](void* p) { return static_cast<T*>(p); };
+  auto const f = [](void* p) { return static_cast<float*>(p); };
+  auto const code = [](void* p) { return static_cast<std::uint8_t*>(p); };
+  kernels::adamw_step const step({}, 1);
+  unsigned const blocks = kernels::clipping_blocks<T>(on, n);
+  std::vector<workload> all;
+
+  all.push_back({.operation = "adamw_8bit",
+                 .dtype = dtype,
+                 .shape = std::to_string(n),
+                 .tensor_bytes = {narrow, narrow, codes, codes, scales, scales, wide, wide},
+                 .fused = predicted::adamw_8bit_fused(n, sizeof(T)),
+                 .chain = predicted::adamw_8bit_chain(n, sizeof(T)),
+                 .run = [=](variant v, tensors const& p) {
+                   kernels::quantised_moments const moments{code(p[2]), code(p[3]), f(p[4]), f(p[5])};
+                   T const* const gradient = t(p[1]);
+                   if (v == variant::fused) return adamw_8bit_fused(on, t(p[0]), gradient, moments, step, n);
+                   adamw_8bit_chain(on, t(p[0]), gradient, moments, f(p[6]), f(p[7]), step, n);
+                 }});
+  all.push_back({.operation = "clipping",
+                 .dtype = dtype,
+                 .shape = std::to_string(n),
+                 .tensor_bytes = {narrow, 16, 16, blocks * sizeof(float), narrow},
+                 .fused = predicted::gradient_clipping_fused(n, sizeof(T), blocks),
+                 .chain = predicted::gradient_clipping_chain(n, sizeof(T), blocks),
+                 .run = [=](variant v, tensors const& p) {
+                   kernels::clipping const clip{f(p[1]), f(p[2]), f(p[3]), 1.0f};
+                   if (v == variant::fused) return gradient_clipping_fused(on, t(p[0]), clip, n);
+                   gradient_clipping_chain(on, t(p[0]), clip, t(p[4]), n);
+                 }});
+  return all;
+}
+
 template <class T>
 workload copy_workload(device_context const& on, std::int64_t elements) {
   kernels::matrix const bytes{1, elements, sizeof(T)};
@@ -188,11 +372,27 @@ inline std::vector<workload> optimizer_workloads(device_context const& on, std::
 /// `elements` a tensor; several widths, for each row strategy is another kernel.
 inline std::vector<workload> workloads(device_context const& on, std::int64_t elements) {
   std::vector<workload> all{copy_workload<float>(on, elements), copy_workload<bf16>(on, elements)};
+  auto const append = [&all](std::vector<workload> more) {
+    for (auto& w : more) all.push_back(std::move(w));
+  };
   for (int const columns : {256, 1024, 4096, 32768}) {
-    for (auto& w : row_workloads<float>(on, elements / columns, columns)) all.push_back(std::move(w));
-    for (auto& w : row_workloads<bf16>(on, elements / columns, columns)) all.push_back(std::move(w));
+    std::int64_t const rows = elements / columns;
+    append(row_workloads<float>(on, rows, columns));
+    append(row_workloads<bf16>(on, rows, columns));
+    append(norm_workloads<kernels::layer_norm, float>(on, rows, columns));
+    append(norm_workloads<kernels::layer_norm, bf16>(on, rows, columns));
+    append(norm_workloads<kernels::rms_norm, float>(on, rows, columns));
+    append(norm_workloads<kernels::rms_norm, bf16>(on, rows, columns));
   }
-  for (auto& w : optimizer_workloads(on, elements)) all.push_back(std::move(w));
+  append(activation_workloads<float>(on, elements / 4096, 4096));
+  append(activation_workloads<bf16>(on, elements / 4096, 4096));
+  for (int const vocabulary : {32768, 131072}) {
+    all.push_back(cross_entropy_workload<float>(on, elements / vocabulary, vocabulary));
+    all.push_back(cross_entropy_workload<bf16>(on, elements / vocabulary, vocabulary));
+  }
+  append(optimizer_workloads(on, elements));
+  append(parameter_workloads<float>(on, elements));
+  append(parameter_workloads<bf16>(on, elements));
   return all;
 }
 

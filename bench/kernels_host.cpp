@@ -127,6 +127,45 @@ void add_rms_norm_chain(matrix_of m, float const* x, float const* residual, floa
   });
 }
 
+// ---- layer norm
+
+void layer_norm_forward_fused(matrix_of m, float const* x, float const* gamma, float const* beta, float* y, float* mean,
+                              float* reciprocal) {
+  m.each_row([&](std::int64_t r, std::int64_t first) {
+    float const of_row =
+        sum_over(m.columns, [&](std::int64_t i) { return x[first + i]; }) / static_cast<float>(m.columns);
+    float const squares =
+        sum_over(m.columns, [&](std::int64_t i) { return (x[first + i] - of_row) * (x[first + i] - of_row); });
+    float const factor = reciprocal_rms(squares, m.columns);
+    mean[r] = of_row;
+    reciprocal[r] = factor;
+    map(m.columns, y + first, [&](std::int64_t i) { return (x[first + i] - of_row) * factor * gamma[i] + beta[i]; });
+  });
+}
+
+void layer_norm_forward_chain(matrix_of m, float const* x, float const* gamma, float const* beta, float* y, float* mean,
+                              float* reciprocal, float* a, float* b) {
+  m.each_row([&](std::int64_t r, std::int64_t first) {
+    mean[r] = sum_over(m.columns, [&](std::int64_t i) { return x[first + i]; }) / static_cast<float>(m.columns);
+  });
+  m.each_row([&](std::int64_t r, std::int64_t first) {
+    map(m.columns, a + first, [&, of_row = mean[r]](std::int64_t i) { return x[first + i] - of_row; });
+  });
+  map(m.elements(), b, [&](std::int64_t i) { return a[i] * a[i]; });
+  m.each_row([&](std::int64_t r, std::int64_t first) {
+    reciprocal[r] = reciprocal_rms(sum_over(m.columns, [&](std::int64_t i) { return b[first + i]; }), m.columns);
+  });
+  m.each_row([&](std::int64_t r, std::int64_t first) {
+    map(m.columns, b + first, [&, factor = reciprocal[r]](std::int64_t i) { return a[first + i] * factor; });
+  });
+  m.each_row([&](std::int64_t, std::int64_t first) {
+    map(m.columns, a + first, [&](std::int64_t i) { return b[first + i] * gamma[i]; });
+  });
+  m.each_row([&](std::int64_t, std::int64_t first) {
+    map(m.columns, y + first, [&](std::int64_t i) { return a[first + i] + beta[i]; });
+  });
+}
+
 // ---- bias and GELU
 
 void bias_gelu_fused(matrix_of m, float const* x, float const* bias, float* y) {
@@ -238,6 +277,20 @@ std::vector<workload> workloads(std::int64_t rows, std::int64_t columns) {
                    }
                    add_rms_norm_chain(m, as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]),
                                       as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]));
+                 }});
+  all.push_back({.operation = "layer_norm_fwd",
+                 .dtype = "fp32",
+                 .shape = shape,
+                 .tensor_bytes = {tensor, parameter, parameter, tensor, statistic, statistic, tensor, tensor},
+                 .fused = predicted::layer_norm_forward_fused(bytes, true),
+                 .chain = predicted::layer_norm_forward_chain(bytes),
+                 .run = [m](variant v, tensors const& t) {
+                   if (v == variant::fused) {
+                     return layer_norm_forward_fused(m, as_floats(t[0]), as_floats(t[1]), as_floats(t[2]),
+                                                     as_floats(t[3]), as_floats(t[4]), as_floats(t[5]));
+                   }
+                   layer_norm_forward_chain(m, as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]),
+                                            as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]));
                  }});
   all.push_back({.operation = "bias_gelu",
                  .dtype = "fp32",

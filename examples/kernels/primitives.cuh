@@ -240,4 +240,73 @@ void map_columns(device_context const& device, char const* name, T const* x, T c
          threads_of_maps, 0, device.on, x, parameter, y, rows * columns, columns, plan, operation);
 }
 
+// ---- out[column] = sum over rows of x[row][column]
+
+inline constexpr int packets_across = 4;  // 64 bytes of a row: whole sectors, and many blocks even for narrow rows
+inline constexpr int threads_of_column_sums = 512;
+
+/// Where the sums of each matrix go; matrices lie one after the other.
+template <class T>
+struct column_sums {
+  T* tensor[2];
+};
+
+template <class In, class Out>
+__global__ void __launch_bounds__(threads_of_column_sums)
+    reduce_columns_kernel(In const* x, column_sums<Out> out, std::int64_t rows, int columns) {
+  constexpr int V = elements_per_packet<In>, W = elements_per_packet<Out>;
+  constexpr int columns_of_block = packets_across * V, warps = threads_of_column_sums / lanes_per_warp;
+  constexpr int slots = threads_of_column_sums / packets_across, P = packets_in_flight<1>;
+  GPUMEM_SHARED(float, of_warp, warps* columns_of_block);
+  int const thread = static_cast<int>(threadIdx.x), lane = thread % packets_across;
+  int const first_column = static_cast<int>(blockIdx.x) * columns_of_block + lane * V;
+  In const* const matrix = x + static_cast<std::int64_t>(blockIdx.y) * rows * columns;
+
+  registers<float, V> sums = {};
+  bool const whole_packets = columns % V == 0;  // then no packet straddles the end of a row
+  for (std::int64_t first_row = thread / packets_across; first_row < rows; first_row += slots * P) {
+    registers<packet<In>, P> loaded;
+    GPUMEM_UNROLL for (int i = 0; i < P; ++i) {
+      std::int64_t const row = first_row + i * slots, begin = row * columns;
+      if (whole_packets && row < rows && first_column < columns) {
+        loaded[i] = __builtin_bit_cast(packet<In>, load_16_bytes(matrix + begin + first_column));
+      } else {
+        GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
+          bool const inside = row < rows && first_column + j < columns;
+          loaded[i].values[j] = inside ? load_value(matrix + begin + first_column + j) : from_float<In>(0.0f);
+        }
+      }
+    }
+    GPUMEM_UNROLL for (int i = 0; i < P; ++i) {
+      GPUMEM_UNROLL for (int j = 0; j < V; ++j) sums[j] += to_float(loaded[i].values[j]);
+    }
+  }
+  GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
+    GPUMEM_UNROLL for (int distance = packets_across; distance < lanes_per_warp; distance *= 2) {
+      sums[j] += __shfl_xor_sync(whole_warp, sums[j], distance);
+    }
+    if (thread % lanes_per_warp < packets_across) {
+      of_warp[thread / lanes_per_warp * columns_of_block + lane * V + j] = sums[j];
+    }
+  }
+  __syncthreads();
+  if (thread >= columns_of_block / W) return;
+  packet<Out> result;
+  GPUMEM_UNROLL for (int j = 0; j < W; ++j) {
+    float sum = 0.0f;
+    for (int warp = 0; warp < warps; ++warp) sum += of_warp[warp * columns_of_block + thread * W + j];
+    result.values[j] = from_float<Out>(sum);
+  }
+  std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * columns_of_block + thread * W;
+  store_packet(blockIdx.y == 0 ? out.tensor[0] : out.tensor[1], first, 0, columns, result);
+}
+
+/// `count` matrices, one after the other, each to its own tensor of sums.
+template <class In, class Out>
+void reduce_columns(device_context const& device, char const* name, In const* x, column_sums<Out> out, int count,
+                    std::int64_t rows, int columns) {
+  dim3 const grid(blocks_for(columns, packets_across * elements_per_packet<In>), static_cast<unsigned>(count));
+  launch(name, reduce_columns_kernel<In, Out>, grid, threads_of_column_sums, 0, device.on, x, out, rows, columns);
+}
+
 }  // namespace gpumem::kernels

@@ -1,3 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The same problems, compiled by nvcc.
 #include "problems.cpp"
+#include "problems_map.cpp"
+#include "problems_norm.cpp"
+#include "problems_optimizer.cpp"
