@@ -15,7 +15,8 @@
 #include "cross_entropy.cuh"
 #include "gradient_norm.cuh"
 #include "kernels_workload.hpp"
-#include "norm.cuh"
+#include "norm_chain.cuh"
+#include "norm_forward.cuh"
 #include "softmax.cuh"
 #include "swiglu.cuh"
 

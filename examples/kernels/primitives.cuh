@@ -112,6 +112,12 @@ __global__ void __launch_bounds__(Lanes == 0 ? most_threads_of_a_row : threads_o
 struct product {
   __device__ float operator()(float a, float b) const { return a * b; }
 };
+struct difference {
+  __device__ float operator()(float a, float b) const { return a - b; }
+};
+struct sum {
+  __device__ float operator()(float a, float b) const { return a + b; }
+};
 
 template <class T, int Lanes, class Operation>
 __global__ void __launch_bounds__(Lanes == 0 ? most_threads_of_a_row : threads_of_row_groups)
@@ -248,7 +254,7 @@ inline constexpr int threads_of_column_sums = 512;
 /// Where the sums of each matrix go; matrices lie one after the other.
 template <class T>
 struct column_sums {
-  T* tensor[2];
+  T* tensor[3];
 };
 
 template <class In, class Out>
@@ -298,7 +304,8 @@ __global__ void __launch_bounds__(threads_of_column_sums)
     result.values[j] = from_float<Out>(sum);
   }
   std::int64_t const first = static_cast<std::int64_t>(blockIdx.x) * columns_of_block + thread * W;
-  store_packet(blockIdx.y == 0 ? out.tensor[0] : out.tensor[1], first, 0, columns, result);
+  Out* const later = blockIdx.y == 1 ? out.tensor[1] : out.tensor[2];
+  store_packet(blockIdx.y == 0 ? out.tensor[0] : later, first, 0, columns, result);
 }
 
 /// `count` matrices, one after the other, each to its own tensor of sums.

@@ -8,7 +8,8 @@
 #include "copy.cuh"
 #include "cross_entropy.cuh"
 #include "gradient_norm.cuh"
-#include "norm.cuh"
+#include "norm_chain.cuh"
+#include "norm_forward.cuh"
 #include "softmax.cuh"
 #include "swiglu.cuh"
 

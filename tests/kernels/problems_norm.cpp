@@ -2,7 +2,8 @@
 #include <cmath>
 #include <type_traits>
 
-#include "norm.cuh"
+#include "norm_chain.cuh"
+#include "norm_forward.cuh"
 #include "problem_parts.hpp"
 
 namespace gpumem::kernels::test {
