@@ -3,6 +3,7 @@
 #include "adamw.cuh"
 #include "adamw_8bit.cuh"
 #include "add_rms_norm.cuh"
+#include "bias_dropout_add_layer_norm.cuh"
 #include "bias_gelu.cuh"
 #include "bias_gelu_backward.cuh"
 #include "copy.cuh"
@@ -33,7 +34,7 @@ void every_kernel_of(device_context const& device, T* t, float* statistic, std::
   norm_outputs<T> const outputs{t, statistic, statistic};
   norm_temporaries<T> const temporaries{t, t, t, statistic, statistic};
   norm_backward_tensors<T> const backward{t, t, t, statistic, statistic, t, statistic};
-  column_sums<T> const sums{{t, t}};
+  column_sums<T> const sums{{t, t, t}};
   norm_forward_fused<layer_norm>(device, t, parameters, outputs, rows, columns);
   norm_forward_fused<rms_norm>(device, t, parameters, outputs, rows, columns);
   norm_backward_fused<layer_norm>(device, backward, sums, rows, columns);
@@ -42,6 +43,13 @@ void every_kernel_of(device_context const& device, T* t, float* statistic, std::
   rms_norm_forward_chain(device, t, parameters, outputs, temporaries, rows, columns);
   layer_norm_backward_chain(device, backward, sums, temporaries, rows, columns);
   rms_norm_backward_chain(device, backward, sums, temporaries, rows, columns);
+  std::uint8_t* const mask = nullptr;
+  bias_dropout_add_tensors<T> const added{t, t, t, t, mask};
+  dropout const drop{1, 1};
+  bias_dropout_add_layer_norm_fused(device, added, drop, parameters, outputs, rows, columns);
+  bias_dropout_add_layer_norm_chain(device, added, drop, parameters, outputs, t, t, rows, columns);
+  bias_dropout_add_layer_norm_backward_fused(device, backward, t, mask, drop, sums, rows, columns);
+  bias_dropout_add_layer_norm_backward_chain(device, backward, t, mask, drop, sums, rows, columns);
   swiglu_forward_fused(device, t, t, t, rows * columns);
   swiglu_forward_chain(device, t, t, t, t, rows * columns);
   swiglu_backward_tensors<T> const swiglu{t, t, t, t, t};

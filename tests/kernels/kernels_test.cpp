@@ -9,6 +9,7 @@
 
 #include "adamw_8bit.cuh"
 #include "bias_gelu.cuh"
+#include "dropout.cuh"
 #include "problems.hpp"
 #include "rows.cuh"
 
@@ -73,9 +74,7 @@ class pooled_errors {
 
 void check_bytes(problem const& p, variant v) {
   auto const& counted = simt::counted_traffic();
-  auto const predicted = p.predicted(v);
-  auto const reads = static_cast<std::uint64_t>(predicted.reads);
-  auto const writes = static_cast<std::uint64_t>(predicted.writes);
+  std::uint64_t const reads = p.predicted(v).reads, writes = p.predicted(v).writes;
   REQUIRE(counted.requested_reads == reads + static_cast<std::uint64_t>(p.repeated_parameter_bytes(v)));
   REQUIRE(counted.requested_writes == writes);
   REQUIRE(counted.distinct_writes == writes);
@@ -149,6 +148,19 @@ TEST_CASE("kernels: rms norm forward bf16") { check_operation("rms_norm_forward"
 TEST_CASE("kernels: rms norm backward fp32") { check_operation("rms_norm_backward", dtype::fp32); }
 TEST_CASE("kernels: rms norm backward bf16") { check_operation("rms_norm_backward", dtype::bf16); }
 
+TEST_CASE("kernels: bias dropout add layer norm fp32") {
+  check_operation("bias_dropout_add_layer_norm", dtype::fp32);
+}
+TEST_CASE("kernels: bias dropout add layer norm bf16") {
+  check_operation("bias_dropout_add_layer_norm", dtype::bf16);
+}
+TEST_CASE("kernels: bias dropout add layer norm backward fp32") {
+  check_operation("bias_dropout_add_layer_norm_backward", dtype::fp32);
+}
+TEST_CASE("kernels: bias dropout add layer norm backward bf16") {
+  check_operation("bias_dropout_add_layer_norm_backward", dtype::bf16);
+}
+
 TEST_CASE("kernels: swiglu forward fp32") { check_operation("swiglu_forward", dtype::fp32); }
 TEST_CASE("kernels: swiglu forward bf16") { check_operation("swiglu_forward", dtype::bf16); }
 TEST_CASE("kernels: swiglu backward fp32") { check_operation("swiglu_backward", dtype::fp32); }
@@ -166,7 +178,7 @@ TEST_CASE("kernels: rows that do not fit on the chip are read once more") {
   settings_guard const restore;
   auto const device = small_device(4 * 1024);
   for (auto const* const name : {"softmax_forward", "softmax_backward", "add_rms_norm", "layer_norm_forward",
-                                 "rms_norm_forward", "cross_entropy"}) {
+                                 "rms_norm_forward", "cross_entropy", "bias_dropout_add_layer_norm"}) {
     for (auto const type : {dtype::fp32, dtype::bf16}) {
       for (shape const s : {shape{3, 4096}, shape{3, 4099}}) {
         REQUIRE_FALSE(row_stays_on_chip<bf16>(device, s.columns));
@@ -182,6 +194,7 @@ TEST_CASE("kernels: backward norms whose sums fill the shared memory read rows o
     for (shape const s : {shape{3, 4096}, shape{19, 4099}}) {
       check_shape(find_operation("layer_norm_backward"), type, s, small_device(36 * 1024));
       check_shape(find_operation("rms_norm_backward"), type, s, small_device(20 * 1024));
+      check_shape(find_operation("bias_dropout_add_layer_norm_backward"), type, s, small_device(52 * 1024));
     }
   }
 }
@@ -195,7 +208,8 @@ TEST_CASE("kernels: a backward norm too wide for the shared memory says so") {
 TEST_CASE("kernels: every row strategy at its limits") {
   settings_guard const restore;
   for (auto const* const name : {"softmax_forward", "softmax_backward", "add_rms_norm", "layer_norm_forward",
-                                 "layer_norm_backward", "rms_norm_forward", "rms_norm_backward", "cross_entropy"}) {
+                                 "layer_norm_backward", "rms_norm_forward", "rms_norm_backward", "cross_entropy",
+                                 "bias_dropout_add_layer_norm", "bias_dropout_add_layer_norm_backward"}) {
     for (int const packets : {16, 32, 64, 256}) {
       for (int const beside : {-1, 0, 1}) {
         check_shape(find_operation(name), dtype::fp32, {5, packets * 4 + beside}, small_device());
@@ -257,8 +271,8 @@ TEST_CASE("kernels: adamw scales the gradients that it reads as clipping asks") 
     } else {
       adamw_fused(small_device(), state, (folded ? gradient : clipped).data(), step, n);
     }
-    auto const predicted = master ? predicted::adamw_master_fused(n) : predicted::adamw_fused(n);
-    CHECK(simt::counted_traffic().distinct_reads == static_cast<std::uint64_t>(predicted.reads) + (folded ? 4 : 0));
+    auto const predicted = (master ? predicted::adamw_master : predicted::adamw).fused(n);
+    CHECK(simt::counted_traffic().distinct_reads == predicted.reads + (folded ? 4 : 0));
     return std::vector<float>(weight.begin(), weight.end());
   };
   CHECK(weights_after(false, true) == weights_after(false, false));
@@ -275,6 +289,33 @@ TEST_CASE("kernels: each code of eight bits is the nearest to its own value") {
   }
   CHECK(unsigned_code::decode(255) == 1.0f);
   CHECK(signed_code::decode(127) == 1.0f);
+}
+
+TEST_CASE("kernels: random numbers are those of Philox 4x32 with 10 rounds") {
+  // The known answers that its authors publish (Random123, kat_vectors).
+  auto const is = [](uint4 a, uint4 b) { return a.x == b.x && a.y == b.y && a.z == b.z && a.w == b.w; };
+  constexpr unsigned ones = 0xffffffffu;
+  CHECK(is(philox_4x32_10(uint4{0, 0, 0, 0}, 0, 0), uint4{0x6627e8d5u, 0xe169c58du, 0xbc57ac4cu, 0x9b00dbd8u}));
+  CHECK(is(philox_4x32_10(uint4{ones, ones, ones, ones}, ones, ones),
+           uint4{0x408f276du, 0x41c83b0eu, 0xa20bc7c6u, 0x6d5451fdu}));
+  CHECK(is(philox_4x32_10(uint4{0x243f6a88u, 0x85a308d3u, 0x13198a2eu, 0x03707344u}, 0xa4093822u, 0x299f31d0u),
+           uint4{0xd16cfe09u, 0x94fdccebu, 0x5001e420u, 0x24126ea1u}));
+}
+
+TEST_CASE("kernels: dropout keeps as many as it says, and other seeds keep others") {
+  constexpr int packets = 20000;
+  for (unsigned const dropped : {0u, 6554u, 32768u, 65535u}) {
+    dropout const drop{.seed = seed_of_this_run(), .dropped = dropped}, other{.seed = drop.seed + 1, .dropped = dropped};
+    double kept = 0, same = 0;
+    for (std::int64_t i = 0; i < packets; ++i) {
+      auto const mask = drop.draw<bf16>(i * 8), mask_of_other = other.draw<bf16>(i * 8);
+      for (int j = 0; j < 8; ++j) kept += mask.keeps(j) ? 1 : 0;
+      same += mask.bytes == mask_of_other.bytes ? 1 : 0;
+    }
+    double const p = 1 - dropped / 65536.0, n = 8.0 * packets;
+    CHECK(std::abs(kept - p * n) <= 6 * std::sqrt(p * (1 - p) * n));  // six standard deviations
+    if (dropped == 32768u) CHECK(same < 0.02 * packets);
+  }
 }
 
 TEST_CASE("kernels: gelu over the whole range") {

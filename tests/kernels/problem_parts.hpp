@@ -53,6 +53,7 @@ template <class T>
 double at(buffer<T> const& values, std::size_t i) {
   return static_cast<double>(to_float(values[i]));
 }
+inline double at(reference const& values, std::size_t i) { return values[i]; }
 
 template <class... Buffers>
 void poison(Buffers const&... buffers) {
@@ -79,8 +80,12 @@ struct setting {
   std::size_t rows() const { return static_cast<std::size_t>(shape.rows); }
   std::size_t columns() const { return static_cast<std::size_t>(shape.columns); }
   template <class T>
-  matrix bytes() const {
-    return {shape.rows, shape.columns, sizeof(T)};
+  row_shape bytes(std::int64_t blocks = 0) const {
+    return predicted::matrix(shape.rows, shape.columns, sizeof(T), blocks);
+  }
+  template <class T>
+  std::int64_t parameter_bytes() const {
+    return static_cast<std::int64_t>(columns() * sizeof(T));
   }
 };
 
@@ -88,7 +93,7 @@ struct setting {
 template <class T>
 std::int64_t repeats_of_map_columns(setting const& s) {
   auto const plan = plan_columns<T>(s.device, s.shape.rows, s.shape.columns);
-  return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s.bytes<T>().parameter();
+  return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s.parameter_bytes<T>();
 }
 
 template <class T>
@@ -106,6 +111,7 @@ std::unique_ptr<problem> make(device_context const& device, dtype type, shape s,
 // The operations of each file.
 std::vector<operation> norm_operations();
 std::vector<operation> map_operations();
+std::vector<operation> dropout_operations();
 std::vector<operation> optimizer_operations();
 
 inline std::vector<variant> both_variants() { return {variant::fused, variant::chain}; }

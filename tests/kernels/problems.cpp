@@ -42,7 +42,7 @@ class copy_problem final : public problem {
     return {compare("y", y_, expected)};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant) const override { return predicted::copy(s_.bytes<T>()); }
+  traffic predicted(variant) const override { return predicted::copy.fused(s_.bytes<T>()); }
 
  private:
   setting s_;
@@ -67,9 +67,9 @@ class softmax_forward_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("y", y_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant v) const override {
-    if (v == variant::chain) return predicted::softmax_forward_chain(s_.bytes<T>());
-    return predicted::softmax_forward_fused(s_.bytes<T>(), on_chip());
+  traffic predicted(variant v) const override {
+    if (v == variant::chain) return predicted::softmax_forward.chain(s_.bytes<T>());
+    return predicted::softmax_forward.fused(s_.bytes<T>(), on_chip());
   }
   bool reads_once(variant v) const override { return v == variant::chain || on_chip(); }
 
@@ -109,9 +109,9 @@ class softmax_backward_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("dx", dx_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(dx_); }
-  bytes_moved predicted(variant v) const override {
-    if (v == variant::chain) return predicted::softmax_backward_chain(s_.bytes<T>());
-    return predicted::softmax_backward_fused(s_.bytes<T>(), on_chip());
+  traffic predicted(variant v) const override {
+    if (v == variant::chain) return predicted::softmax_backward.chain(s_.bytes<T>());
+    return predicted::softmax_backward.fused(s_.bytes<T>(), on_chip());
   }
   bool reads_once(variant v) const override { return v == variant::chain || on_chip(); }
 
@@ -164,17 +164,17 @@ class add_rms_norm_problem final : public problem {
     return {compare("sum", sum_, sum_reference_), compare("y", y_, y_reference_), reciprocal};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(sum_, y_, reciprocal_); }
-  bytes_moved predicted(variant v) const override {
-    if (v == variant::chain) return predicted::add_rms_norm_chain(s_.bytes<T>());
-    return predicted::add_rms_norm_fused(s_.bytes<T>(), row_stays_on_chip<T>(s_.device, s_.shape.columns));
+  traffic predicted(variant v) const override {
+    if (v == variant::chain) return predicted::add_rms_norm.chain(s_.bytes<T>());
+    return predicted::add_rms_norm.fused(s_.bytes<T>(), row_stays_on_chip<T>(s_.device, s_.shape.columns));
   }
   std::int64_t repeated_parameter_bytes(variant v) const override {
     if (v == variant::fused) {
       std::int64_t const readers = readers_of_gamma<T>(s_.device, s_.shape.rows, s_.shape.columns);
-      return (readers - 1) * s_.bytes<T>().parameter();
+      return (readers - 1) * s_.parameter_bytes<T>();
     }
     auto const plan = plan_columns<T>(s_.device, s_.shape.rows, s_.shape.columns);
-    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.bytes<T>().parameter();
+    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.parameter_bytes<T>();
   }
 
  private:
@@ -207,12 +207,12 @@ class bias_gelu_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("y", y_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant v) const override {
-    return v == variant::fused ? predicted::bias_gelu_fused(s_.bytes<T>()) : predicted::bias_gelu_chain(s_.bytes<T>());
+  traffic predicted(variant v) const override {
+    return v == variant::fused ? predicted::bias_gelu.fused(s_.bytes<T>()) : predicted::bias_gelu.chain(s_.bytes<T>());
   }
   std::int64_t repeated_parameter_bytes(variant) const override {
     auto const plan = plan_columns<T>(s_.device, s_.shape.rows, s_.shape.columns);
-    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.bytes<T>().parameter();
+    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.parameter_bytes<T>();
   }
 
  private:
@@ -280,12 +280,9 @@ class adamw_problem final : public problem {
     return all;
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(weight_, mean_, square_, parameter_); }
-  bytes_moved predicted(variant v) const override {
-    std::int64_t const n = s_.shape.rows * s_.shape.columns;
-    if (has_master) {
-      return v == variant::fused ? predicted::adamw_master_fused(n) : predicted::adamw_master_chain(n);
-    }
-    return v == variant::fused ? predicted::adamw_fused(n) : predicted::adamw_chain(n);
+  traffic predicted(variant v) const override {
+    auto const& entry = has_master ? predicted::adamw_master : predicted::adamw;
+    return v == variant::fused ? entry.fused(s_.elements()) : entry.chain(s_.elements());
   }
 
  private:
@@ -316,6 +313,7 @@ std::vector<operation> const& operations() {
        {"adamw", both, make<adamw_problem>}},
       norm_operations(),
       map_operations(),
+      dropout_operations(),
       optimizer_operations(),
   });
   return all;

@@ -37,7 +37,7 @@ class problem {
   virtual std::vector<output_error> errors() const = 0;
   /// The bits of all outputs, to compare schedules with.
   virtual std::vector<unsigned char> output_bits() const = 0;
-  virtual bytes_moved predicted(variant v) const = 0;
+  virtual traffic predicted(variant v) const = 0;
   /// Whether the prediction counts each byte of the inputs once. A row that does not fit on the chip is read again.
   virtual bool reads_once(variant) const { return true; }
   /// Reads of a parameter beyond its first, which the caches answer.

@@ -39,9 +39,9 @@ class swiglu_forward_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("y", y_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant v) const override {
-    matrix const m = s_.bytes<T>();
-    return v == variant::fused ? predicted::swiglu_forward_fused(m) : predicted::swiglu_forward_chain(m);
+  traffic predicted(variant v) const override {
+    row_shape const m = s_.bytes<T>();
+    return v == variant::fused ? predicted::swiglu_forward.fused(m) : predicted::swiglu_forward.chain(m);
   }
 
  private:
@@ -80,9 +80,9 @@ class swiglu_backward_problem final : public problem {
             compare("up's gradient", up_gradient_, up_reference_)};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(gate_gradient_, up_gradient_); }
-  bytes_moved predicted(variant v) const override {
-    matrix const m = s_.bytes<T>();
-    return v == variant::fused ? predicted::swiglu_backward_fused(m) : predicted::swiglu_backward_chain(m);
+  traffic predicted(variant v) const override {
+    row_shape const m = s_.bytes<T>();
+    return v == variant::fused ? predicted::swiglu_backward.fused(m) : predicted::swiglu_backward.chain(m);
   }
 
  private:
@@ -122,10 +122,10 @@ class bias_gelu_backward_problem final : public problem {
     return {compare("dx", dx_, dx_reference_), compare("bias's gradient", bias_gradient_, bias_reference_)};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(dx_, bias_gradient_); }
-  bytes_moved predicted(variant v) const override {
-    matrix const m = s_.bytes<T>();
-    return v == variant::fused ? predicted::bias_gelu_backward_fused(m, partials() / s_.shape.columns)
-                               : predicted::bias_gelu_backward_chain(m);
+  traffic predicted(variant v) const override {
+    row_shape const m = s_.bytes<T>(partials() / s_.shape.columns);
+    return v == variant::fused ? predicted::bias_gelu_backward.fused(m)
+                               : predicted::bias_gelu_backward.chain(m);
   }
   std::int64_t repeated_parameter_bytes(variant v) const override {
     return v == variant::fused ? repeats_of_map_columns<T>(s_) : 0;
@@ -184,9 +184,9 @@ class cross_entropy_problem final : public problem {
     return {compare("gradient", logits_, gradient_reference_), compare("loss", loss_, loss_reference_)};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(logits_, loss_); }
-  bytes_moved predicted(variant v) const override {
-    matrix const m = s_.bytes<T>();
-    return v == variant::fused ? predicted::cross_entropy_fused(m, row_on_chip<T>(s_))
+  traffic predicted(variant v) const override {
+    row_shape const m = s_.bytes<T>();
+    return v == variant::fused ? predicted::cross_entropy.fused(m, row_on_chip<T>(s_))
                                : predicted::cross_entropy_chain(m, row_on_chip<float>(s_), wide_pair_on_chip());
   }
   bool reads_once(variant v) const override {

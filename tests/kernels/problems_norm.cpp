@@ -4,21 +4,10 @@
 
 #include "norm_chain.cuh"
 #include "norm_forward.cuh"
-#include "problem_parts.hpp"
+#include "norm_reference.hpp"
 
 namespace gpumem::kernels::test {
 namespace {
-
-/// Mean and reciprocal of one row's deviation, or root mean square.
-template <class Norm, class T>
-std::pair<double, double> statistics_of(setting const& s, buffer<T> const& x, std::size_t row) {
-  auto const columns = static_cast<double>(s.columns());
-  std::size_t const first = row * s.columns();
-  double mean = 0, squares = 0;
-  for (std::size_t i = first; Norm::centered && i < first + s.columns(); ++i) mean += at(x, i) / columns;
-  for (std::size_t i = first; i < first + s.columns(); ++i) squares += (at(x, i) - mean) * (at(x, i) - mean);
-  return {mean, 1 / std::sqrt(squares / columns + static_cast<double>(norm_epsilon))};
-}
 
 template <class Norm, class T>
 class norm_forward_problem : public problem {
@@ -61,18 +50,14 @@ class norm_forward_problem : public problem {
     return all;
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_, mean_, reciprocal_); }
-  bytes_moved predicted(variant v) const override {
-    matrix const m = s_.bytes<T>();
-    if (v == variant::chain) {
-      return Norm::centered ? predicted::layer_norm_forward_chain(m) : predicted::rms_norm_forward_chain(m);
-    }
-    return Norm::centered ? predicted::layer_norm_forward_fused(m, row_on_chip<T>(s_))
-                          : predicted::rms_norm_forward_fused(m, row_on_chip<T>(s_));
+  traffic predicted(variant v) const override {
+    auto const& entry = Norm::centered ? predicted::layer_norm_forward : predicted::rms_norm_forward;
+    return v == variant::chain ? entry.chain(s_.bytes<T>()) : entry.fused(s_.bytes<T>(), row_on_chip<T>(s_));
   }
   bool reads_once(variant v) const override { return v == variant::chain || row_on_chip<T>(s_); }
   std::int64_t repeated_parameter_bytes(variant v) const override {
     std::int64_t const each =
-        v == variant::fused ? (s_.shape.rows - 1) * s_.bytes<T>().parameter() : repeats_of_map_columns<T>(s_);
+        v == variant::fused ? (s_.shape.rows - 1) * s_.parameter_bytes<T>() : repeats_of_map_columns<T>(s_);
     return each * Norm::parameters;
   }
 
@@ -87,49 +72,12 @@ class norm_forward_problem : public problem {
 template <class Norm, class T>
 class norm_backward_problem : public problem {
  public:
-  explicit norm_backward_problem(setting s)
-      : s_(std::move(s)), dx_reference_(s_.elements()), gamma_reference_(s_.columns()), beta_reference_(s_.columns()) {
-    s_.random.normal(x_);
-    s_.random.normal(dy_);
-    // With a part of x in dy, gamma's sums are no differences that rounding in a bf16 chain would decide.
-    for (std::size_t i = 0; i < s_.elements(); ++i) dy_[i] = from_float<T>(to_float(dy_[i]) + 0.5f * to_float(x_[i]));
-    if (s_.columns() == 1) {
-      // The rms norm of one value is nearly its sign, of gradient 0, unless the value is small beside the root of
-      // epsilon.
-      s_.random.uniform(x_, 0.5e-3f, 1.5e-3f);
-      s_.random.uniform(dy_, 0.5f, 1.5f);
-    }
-    s_.random.uniform(gamma_, 0.5f, 1.5f);
-    auto const columns = static_cast<double>(s_.columns());
-    for (std::size_t row = 0; row < s_.rows(); ++row) {
-      auto const [exact_mean, exact_reciprocal] = statistics_of<Norm>(s_, x_, row);
-      mean_[row] = static_cast<float>(exact_mean);
-      reciprocal_[row] = static_cast<float>(exact_reciprocal);
-      double const mean = at(mean_, row), reciprocal = at(reciprocal_, row);
-      double scaled_sum = 0, product_sum = 0;
-      for (std::size_t c = 0; c < s_.columns(); ++c) {
-        std::size_t const i = row * s_.columns() + c;
-        double const normalised = (at(x_, i) - mean) * reciprocal;
-        scaled_sum += at(dy_, i) * at(gamma_, c);
-        product_sum += at(dy_, i) * at(gamma_, c) * normalised;
-        gamma_reference_[c] += at(dy_, i) * normalised;
-        beta_reference_[c] += at(dy_, i);
-      }
-      if (!Norm::centered) scaled_sum = 0;
-      for (std::size_t c = 0; c < s_.columns(); ++c) {
-        std::size_t const i = row * s_.columns() + c;
-        double const normalised = (at(x_, i) - mean) * reciprocal;
-        double const scaled = at(dy_, i) * at(gamma_, c);
-        dx_reference_[i] = reciprocal * (scaled - scaled_sum / columns - normalised * product_sum / columns);
-      }
-    }
-  }
+  explicit norm_backward_problem(setting s) : s_(std::move(s)), in_(s_) {}
   void run(variant v) override {
     poison(dx_, gamma_gradient_, beta_gradient_, partials_, a_, b_, c_, statistic_, second_statistic_);
-    norm_backward_tensors<T> const tensors{x_.data(),          dy_.data(), gamma_.data(),   mean_.data(),
-                                           reciprocal_.data(), dx_.data(), partials_.data()};
+    norm_backward_tensors<T> const tensors = in_.tensors(dx_, partials_);
     norm_temporaries<T> const temporaries{a_.data(), b_.data(), c_.data(), statistic_.data(), second_statistic_.data()};
-    column_sums<T> const gradients{{gamma_gradient_.data(), beta_gradient_.data()}};
+    column_sums<T> const gradients{{gamma_gradient_.data(), beta_gradient_.data(), nullptr}};
     auto const [rows, columns] = s_.shape;
     if (v == variant::fused) {
       norm_backward_fused<Norm>(s_.device, tensors, gradients, rows, columns);
@@ -140,38 +88,31 @@ class norm_backward_problem : public problem {
     }
   }
   std::vector<output_error> errors() const override {
-    std::vector<output_error> all{compare("dx", dx_, dx_reference_),
-                                  compare("gamma's gradient", gamma_gradient_, gamma_reference_)};
-    if (Norm::centered) all.push_back(compare("beta's gradient", beta_gradient_, beta_reference_));
+    std::vector<output_error> all{compare("dx", dx_, in_.dx_reference),
+                                  compare("gamma's gradient", gamma_gradient_, in_.gamma_reference)};
+    if (Norm::centered) all.push_back(compare("beta's gradient", beta_gradient_, in_.beta_reference));
     return all;
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(dx_, gamma_gradient_, beta_gradient_); }
-  bytes_moved predicted(variant v) const override {
-    matrix const m = s_.bytes<T>();
-    if (v == variant::chain) {
-      return Norm::centered ? predicted::layer_norm_backward_chain(m) : predicted::rms_norm_backward_chain(m);
-    }
-    return Norm::centered ? predicted::layer_norm_backward_fused(m, plan_.blocks, plan_.on_chip)
-                          : predicted::rms_norm_backward_fused(m, plan_.blocks, plan_.on_chip);
+  traffic predicted(variant v) const override {
+    auto const& entry = Norm::centered ? predicted::layer_norm_backward : predicted::rms_norm_backward;
+    row_shape const m = s_.bytes<T>(plan_.blocks);
+    return v == variant::chain ? entry.chain(m) : entry.fused(m, plan_.on_chip);
   }
   bool reads_once(variant v) const override { return v == variant::chain || plan_.on_chip; }
   std::int64_t repeated_parameter_bytes(variant v) const override {
-    if (v == variant::chain) return repeats_of_map_columns<T>(s_);
-    // Once a row; where rows are a block's, for the sums and again for dx.
-    return ((plan_.in_registers ? 1 : 2) * s_.shape.rows - 1) * s_.bytes<T>().parameter();
+    return v == variant::chain ? repeats_of_map_columns<T>(s_) : repeats_of_norm_backward<T>(s_, plan_);
   }
 
  private:
   setting s_;
+  norm_backward_inputs<Norm, T> in_;
   norm_backward_plan plan_ = plan_norm_backward<Norm, T>(s_.device, s_.shape.rows, s_.shape.columns);
-  buffer<T> x_{"x", s_.elements()}, dy_{"dy", s_.elements()}, gamma_{"gamma", s_.columns()};
-  buffer<float> mean_{"mean", s_.rows()}, reciprocal_{"reciprocal", s_.rows()};
   buffer<T> dx_{"dx", s_.elements()}, gamma_gradient_{"gamma's gradient", s_.columns()};
   buffer<T> beta_gradient_{"beta's gradient", s_.columns()};
   buffer<float> partials_{"partials", Norm::parameters* plan_.blocks* s_.columns()};
   buffer<T> a_{"a", s_.elements()}, b_{"b", s_.elements()}, c_{"c", s_.elements()};
   buffer<float> statistic_{"statistic", s_.rows()}, second_statistic_{"second statistic", s_.rows()};
-  reference dx_reference_, gamma_reference_, beta_reference_;
 };
 
 template <class T>

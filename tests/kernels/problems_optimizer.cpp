@@ -43,18 +43,19 @@ class gradient_clipping_problem final : public problem {
     return all;
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(norm_, scale_, gradient_); }
-  bytes_moved predicted(variant v) const override {
-    std::int64_t const n = s_.shape.rows * s_.shape.columns, b = sizeof(T), blocks = clipping_blocks<T>(s_.device, n);
-    return v == variant::fused ? predicted::gradient_clipping_fused(n, b, blocks)
-                               : predicted::gradient_clipping_chain(n, b, blocks);
+  traffic predicted(variant v) const override {
+    std::uint64_t const n = s_.elements(), blocks = clipping_blocks<T>(s_.device, s_.shape.rows * s_.shape.columns);
+    return v == variant::fused ? predicted::gradient_clipping_fused(n, sizeof(T), blocks)
+                               : predicted::gradient_clipping_chain(n, sizeof(T), blocks);
   }
   std::int64_t repeated_parameter_bytes(variant v) const override {
     if (v == variant::fused) return 0;
     return 4 * (readers_of_scale<T>(s_.shape.rows * s_.shape.columns) - 1);
   }
   std::int64_t scalar_bytes(variant v) const override {
-    std::int64_t const n = s_.shape.rows * s_.shape.columns, blocks = clipping_blocks<T>(s_.device, n);
-    return predicted::finish_norm(blocks).total() + (v == variant::fused ? 0 : 4 * readers_of_scale<T>(n));
+    std::int64_t const n = s_.shape.rows * s_.shape.columns, partials = clipping_blocks<T>(s_.device, n);
+    // Each partial sum is written and read; norm and factor are written.
+    return 4 * (2 * partials + 2) + (v == variant::fused ? 0 : 4 * readers_of_scale<T>(n));
   }
 
  private:
@@ -161,9 +162,9 @@ class adamw_8bit_problem final : public problem {
   std::vector<unsigned char> output_bits() const override {
     return bits_of(weight_, mean_, square_, mean_scale_, square_scale_);
   }
-  bytes_moved predicted(variant v) const override {
-    std::int64_t const n = s_.shape.rows * s_.shape.columns;
-    return v == variant::fused ? predicted::adamw_8bit_fused(n, sizeof(T)) : predicted::adamw_8bit_chain(n, sizeof(T));
+  traffic predicted(variant v) const override {
+    auto const entry = predicted::adamw_8bit(sizeof(T));
+    return v == variant::fused ? entry.fused(s_.elements()) : entry.chain(s_.elements());
   }
   std::int64_t scalar_bytes(variant v) const override {
     auto const scales = static_cast<std::int64_t>(8 * mean_scale_.size());
