@@ -1,69 +1,13 @@
 // SPDX-License-Identifier: MIT
-// AdamW with both moments in 8 bits. Each block of 256 values has one fp32 scale, its greatest magnitude, and a code of
-// 8 bits a value. The codes are a dynamic format: leading zeros count decades down from 1, a 1 ends them, and the bits
-// that are left divide the decade into equal steps. So small values keep their order of magnitude, and great ones more
-// digits.
-//
-//   mean    sign, 7 bits     0.1 to 1 in 64 steps, 0.01 to 0.1 in 32, ... 1e-6 in one, and 0
-//   square  8 bits           0.1 to 1 in 128 steps, ... 1e-7 in one, and 0
+// AdamW with both moments in 8 bits: a code a value, and one fp32 scale for each block of 256 (dynamic_code.hpp).
 //
 // Codes are computed, not looked up, so no table is read. Fused: 2p + g + 4 + 16/256 bytes a parameter. As a chain the
 // moments go through memory as fp32.
 #pragma once
 #include "adamw.cuh"
+#include "dynamic_code.hpp"
 
 namespace gpumem::kernels {
-
-inline constexpr int elements_of_scale = 256;
-
-/// Codes of `Bits` bits, without the sign.
-template <int Bits>
-struct dynamic_code {
-  static constexpr int decades = Bits - 1;  // below the first
-
-  __device__ static float power_of_ten(int n) {
-    return (n & 1 ? 1e1f : 1.0f) * (n & 2 ? 1e2f : 1.0f) * (n & 4 ? 1e4f : 1.0f);
-  }
-  __device__ static float power_of_two(int n) { return __builtin_bit_cast(float, (127 + n) << 23); }
-
-  __device__ static float decode(unsigned code) {
-    if (code == 0) return 0.0f;
-    int const digits = 31 - __clz(static_cast<int>(code));  // bits below the leading 1
-    float const step = static_cast<float>(static_cast<int>(code) - (1 << digits) + 1);
-    return (0.1f + 0.9f * power_of_two(-digits) * step) / power_of_ten(decades - digits);
-  }
-  /// The nearest code of a magnitude from 0 to 1. Step 0 of a decade is the last one of the decade below, whose code is
-  /// the one before.
-  __device__ static unsigned encode(float magnitude) {
-    int decade = 0;
-    float bound = 1.0f;
-    GPUMEM_UNROLL for (int d = 0; d < decades; ++d) {
-      bound *= 0.1f;
-      decade += magnitude <= bound ? 1 : 0;
-    }
-    int const digits = decades - decade;
-    float const within = magnitude * power_of_ten(decade);
-    float const steps = (within - 0.1f) * (power_of_two(digits) / 0.9f);
-    int step = static_cast<int>(steps + 0.5f);
-    if (digits == 0) step = within > 0.5f ? 1 : 0;  // between 0 and the least value, not the decade's begin
-    step = step < 0 ? 0 : step > 1 << digits ? 1 << digits : step;
-    return static_cast<unsigned>((1 << digits) + step - 1);
-  }
-};
-
-struct signed_code {
-  __device__ static float decode(unsigned code) {
-    float const magnitude = dynamic_code<7>::decode(code & 0x7fu);
-    return code & 0x80u ? -magnitude : magnitude;
-  }
-  __device__ static unsigned encode(float value) {
-    return dynamic_code<7>::encode(value < 0.0f ? -value : value) | (value < 0.0f ? 0x80u : 0u);
-  }
-};
-using unsigned_code = dynamic_code<8>;
-
-__device__ __forceinline__ float magnitude(float x) { return x < 0.0f ? -x : x; }
-__device__ __forceinline__ float reciprocal_of_scale(float scale) { return scale > 0.0f ? 1.0f / scale : 0.0f; }
 
 /// A warp takes 512 elements, two blocks: 16 codes a lane, and packets of T such that each access is contiguous over
 /// the warp. Shuffles move codes between the two orders.

@@ -245,7 +245,8 @@ __global__ void __launch_bounds__(most_threads_of_a_row)
     }
   }
 
-  __syncthreads();
+  // Gamma's and beta's sums were complete before the last round's barrier; the sink's were not.
+  if constexpr (Sink::column_sums > 0) __syncthreads();
   auto const store_partials = [&](int begin, std::int64_t out_row) {
     row_packets<float> const out(out_row, columns);
     for (int i = thread; i < out.count; i += threads) {
