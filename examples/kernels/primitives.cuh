@@ -249,7 +249,13 @@ void map_columns(device_context const& device, char const* name, T const* x, T c
 // ---- out[column] = sum over rows of x[row][column]
 
 inline constexpr int packets_across = 4;  // 64 bytes of a row: whole sectors, and many blocks even for narrow rows
-inline constexpr int threads_of_column_sums = 512;
+inline constexpr int most_threads_of_column_sums = 512;
+
+/// Threads of a block: so many only where there are rows for all of them.
+inline unsigned threads_of_column_sums(std::int64_t rows) {
+  constexpr int few = 128, rows_in_flight = few / packets_across * packets_in_flight<1>;
+  return rows <= rows_in_flight ? few : most_threads_of_column_sums;
+}
 
 /// Where the sums of each matrix go; matrices lie one after the other.
 template <class T>
@@ -258,12 +264,13 @@ struct column_sums {
 };
 
 template <class In, class Out>
-__global__ void __launch_bounds__(threads_of_column_sums)
+__global__ void __launch_bounds__(most_threads_of_column_sums)
     reduce_columns_kernel(In const* x, column_sums<Out> out, std::int64_t rows, int columns) {
   constexpr int V = elements_per_packet<In>, W = elements_per_packet<Out>;
-  constexpr int columns_of_block = packets_across * V, warps = threads_of_column_sums / lanes_per_warp;
-  constexpr int slots = threads_of_column_sums / packets_across, P = packets_in_flight<1>;
-  GPUMEM_SHARED(float, of_warp, warps* columns_of_block);
+  constexpr int columns_of_block = packets_across * V, P = packets_in_flight<1>;
+  GPUMEM_SHARED(float, of_warp, most_threads_of_column_sums / lanes_per_warp * columns_of_block);
+  int const warps = static_cast<int>(blockDim.x) / lanes_per_warp;
+  int const slots = static_cast<int>(blockDim.x) / packets_across;
   int const thread = static_cast<int>(threadIdx.x), lane = thread % packets_across;
   int const first_column = static_cast<int>(blockIdx.x) * columns_of_block + lane * V;
   In const* const matrix = x + static_cast<std::int64_t>(blockIdx.y) * rows * columns;
@@ -313,7 +320,7 @@ template <class In, class Out>
 void reduce_columns(device_context const& device, char const* name, In const* x, column_sums<Out> out, int count,
                     std::int64_t rows, int columns) {
   dim3 const grid(blocks_for(columns, packets_across * elements_per_packet<In>), static_cast<unsigned>(count));
-  launch(name, reduce_columns_kernel<In, Out>, grid, threads_of_column_sums, 0, device.on, x, out, rows, columns);
+  launch(name, reduce_columns_kernel<In, Out>, grid, threads_of_column_sums(rows), 0, device.on, x, out, rows, columns);
 }
 
 }  // namespace gpumem::kernels

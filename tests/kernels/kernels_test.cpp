@@ -219,6 +219,17 @@ TEST_CASE("kernels: every row strategy at its limits") {
   }
 }
 
+TEST_CASE("kernels: sums over many columns of many rows") {
+  settings_guard const restore;
+  for (auto const* const name : {"layer_norm_backward", "rms_norm_backward", "bias_gelu_backward"}) {
+    for (auto const type : {dtype::fp32, dtype::bf16}) {
+      shape const s{600, 35};
+      REQUIRE(threads_of_column_sums(s.rows) > threads_of_column_sums(67));
+      check_shape(find_operation(name), type, s, small_device());
+    }
+  }
+}
+
 TEST_CASE("kernels: at aligned widths all tensor accesses are coalesced and have 16 bytes") {
   settings_guard const restore;
   simt::settings().lint_coalescing = true;
