@@ -1,9 +1,11 @@
 # The kernel benchmark: CUDA where nvcc is found, else the same source as C++ with the host loops alone.
 find_package(benchmark QUIET)
 if(benchmark_FOUND)
-  add_executable(gpumem_bench_kernels kernels.cu kernels_host.cpp)
+  set(host_sources kernels_host.cpp kernels_host_map.cpp kernels_host_norm_backward.cpp kernels_host_norm_forward.cpp
+    kernels_host_optimizer.cpp kernels_host_softmax.cpp)
+  add_executable(gpumem_bench_kernels kernels.cu ${host_sources})
   target_include_directories(gpumem_bench_kernels PRIVATE ../examples/kernels)
-  target_link_libraries(gpumem_bench_kernels PRIVATE gpumem_warnings benchmark::benchmark)
+  target_link_libraries(gpumem_bench_kernels PRIVATE gpumem gpumem_warnings benchmark::benchmark)
   set_target_properties(gpumem_bench_kernels PROPERTIES OUTPUT_NAME kernels)
   target_compile_features(gpumem_bench_kernels PRIVATE cxx_std_20)
   if(GPUMEM_CUDA_FOUND)
@@ -13,7 +15,7 @@ if(benchmark_FOUND)
   endif()
   # A square root that may set errno does not vectorise. And loops that copy must not become memcpy, whose streaming
   # stores nothing else could be compared with.
-  set_source_files_properties(kernels_host.cpp PROPERTIES COMPILE_OPTIONS
+  set_source_files_properties(${host_sources} PROPERTIES COMPILE_OPTIONS
     "-fno-math-errno;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
   if(GPUMEM_BUILD_TESTS)
     add_test(NAME kernels_bench_quick COMMAND gpumem_bench_kernels --gpumem_quick)
@@ -26,6 +28,7 @@ endif()
 if(GPUMEM_CUDA_FOUND)
   add_executable(kernels_gpu_check ../tests/kernels/gpu_check.cu ../tests/kernels/problems_on_gpu.cu)
   target_include_directories(kernels_gpu_check PRIVATE ../examples/kernels)
+  target_link_libraries(kernels_gpu_check PRIVATE gpumem)
   gpumem_cuda(kernels_gpu_check)
   if(GPUMEM_BUILD_TESTS)
     add_test(NAME kernels_on_gpu COMMAND kernels_gpu_check)

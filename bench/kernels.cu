@@ -37,7 +37,7 @@ class machine {
   virtual double seconds(std::function<void()> const& run) = 0;
   virtual std::vector<workload> workloads(std::int64_t elements) const = 0;
   /// Bytes that this machine moves for those that the operation asks for.
-  virtual double bytes(kernels::bytes_moved moved) const = 0;
+  virtual double bytes(bytes_moved const& moved) const = 0;
   virtual std::size_t cache_bytes() const { return 0; }
   virtual std::size_t usable_bytes() const = 0;
   virtual double peak_bytes_per_second() const { return 0; }
@@ -71,9 +71,7 @@ class host_machine final : public machine {
   std::vector<workload> workloads(std::int64_t elements) const override {
     return host::workloads(elements / host_columns, host_columns);
   }
-  double bytes(kernels::bytes_moved moved) const override {
-    return static_cast<double>(moved.total_with_write_allocate());
-  }
+  double bytes(bytes_moved const& moved) const override { return moved.total_with_write_allocate(); }
   std::size_t usable_bytes() const override { return std::size_t{8} << 30; }
   void describe() const override {
     benchmark::AddCustomContext("gpumem_mode", "host");
@@ -119,7 +117,7 @@ class gpu_machine final : public machine {
   std::vector<workload> workloads(std::int64_t elements) const override {
     return gpu::workloads(device_.context, elements);
   }
-  double bytes(kernels::bytes_moved moved) const override { return static_cast<double>(moved.total()); }
+  double bytes(bytes_moved const& moved) const override { return moved.total(); }
   std::size_t cache_bytes() const override { return device_.l2_bytes; }
   std::size_t usable_bytes() const override { return device_.free_bytes / 10 * 8; }
   double peak_bytes_per_second() const override { return device_.peak_bytes_per_second; }
@@ -330,7 +328,7 @@ int run(std::vector<char*> arguments) {
 
   auto const on = find_machine();
   std::int64_t elements = quick ? quick_elements : full_elements;
-  constexpr std::size_t most_tensors = 6;
+  constexpr std::size_t most_tensors = 7;
   while (static_cast<std::size_t>(elements) * sizeof(float) * most_tensors > on->usable_bytes()) elements /= 2;
   auto const workloads = on->workloads(elements);
 

@@ -17,6 +17,9 @@ struct adamw_settings {
 /// The settings as the kernels need them in the `step`-th step, counted from 1.
 struct adamw_step {
   float decay, one_minus_beta1, beta2, one_minus_beta2, epsilon, step_size, root_of_correction;
+  /// Null, or where the device keeps the factor of all gradients, by which clipping costs no access of its own. Fused
+  /// kernels only.
+  float const* gradient_scale = nullptr;
 
   adamw_step(adamw_settings const& s, int step)
       : decay(static_cast<float>(1.0 - s.learning_rate * s.weight_decay)),
@@ -27,6 +30,9 @@ struct adamw_step {
         step_size(static_cast<float>(s.learning_rate / (1.0 - std::pow(s.beta1, step)))),
         root_of_correction(static_cast<float>(std::sqrt(1.0 - std::pow(s.beta2, step)))) {}
 
+  __device__ __forceinline__ float scale_of_gradients() const {
+    return gradient_scale == nullptr ? 1.0f : load_value(gradient_scale);
+  }
   __device__ __forceinline__ void update(float& weight, float& mean, float& square, float gradient) const {
     mean += one_minus_beta1 * (gradient - mean);
     square = beta2 * square + one_minus_beta2 * gradient * gradient;
@@ -53,8 +59,9 @@ __global__ void __launch_bounds__(threads_of_maps)
   auto means = load_packet(state.mean, first, 0, elements, 0.0f);
   auto squares = load_packet(state.square, first, 0, elements, 0.0f);
   auto const gradients = load_packet(gradient, first, 0, elements, 0.0f);
+  float const scale = step.scale_of_gradients();
   GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-    step.update(weights.values[j], means.values[j], squares.values[j], gradients.values[j]);
+    step.update(weights.values[j], means.values[j], squares.values[j], scale * gradients.values[j]);
   }
   store_packet(state.weight, first, 0, elements, weights);
   store_packet(state.mean, first, 0, elements, means);
@@ -67,6 +74,7 @@ template <class T>
 __global__ void __launch_bounds__(threads_of_maps)
     adamw_master_kernel(adamw_state master, T* parameter, T const* gradient, adamw_step step, std::int64_t elements) {
   warp_chunk const chunk;
+  float const scale = step.scale_of_gradients();
   if (chunk.is_whole(elements)) {
     packet<float> weights[2], means[2], squares[2], gradients[2];
     auto const narrow_gradients = __builtin_bit_cast(packet<T>, load_16_bytes(gradient + chunk.narrow()));
@@ -78,7 +86,7 @@ __global__ void __launch_bounds__(threads_of_maps)
     spread(narrow_gradients, gradients);
     GPUMEM_UNROLL for (int h = 0; h < 2; ++h) {
       GPUMEM_UNROLL for (int j = 0; j < 4; ++j) {
-        step.update(weights[h].values[j], means[h].values[j], squares[h].values[j], gradients[h].values[j]);
+        step.update(weights[h].values[j], means[h].values[j], squares[h].values[j], scale * gradients[h].values[j]);
       }
       store_16_bytes(master.weight + chunk.wide(h), __builtin_bit_cast(uint4, weights[h]));
       store_16_bytes(master.mean + chunk.wide(h), __builtin_bit_cast(uint4, means[h]));
@@ -91,7 +99,7 @@ __global__ void __launch_bounds__(threads_of_maps)
     float weight = load_value(master.weight + i);
     float mean = load_value(master.mean + i);
     float square = load_value(master.square + i);
-    step.update(weight, mean, square, to_float(load_value(gradient + i)));
+    step.update(weight, mean, square, scale * to_float(load_value(gradient + i)));
     store_value(master.weight + i, weight);
     store_value(master.mean + i, mean);
     store_value(master.square + i, square);

@@ -52,6 +52,15 @@ template <class T>
 __device__ __forceinline__ void store_16_bytes(T* address, uint4 value, place = {}) {
   __stcs(reinterpret_cast<uint4*>(address), value);
 }
+/// Several elements in one access narrower than a packet.
+template <class Word, class T>
+__device__ __forceinline__ Word load_word(T const* address, place = {}) {
+  return __ldcs(reinterpret_cast<Word const*>(address));
+}
+template <class Word, class T>
+__device__ __forceinline__ void store_word(T* address, Word word, place = {}) {
+  __stcs(reinterpret_cast<Word*>(address), word);
+}
 template <class T>
 __device__ __forceinline__ uint4 load_shared_16_bytes(T* array, int first, place = {}) {
   return *reinterpret_cast<uint4 const*>(array + first);
@@ -111,6 +120,14 @@ uint4 load_16_bytes_cached(T const* address, place at = place::here()) {
 template <class T>
 void store_16_bytes(T* address, uint4 value, place at = place::here()) {
   simt::store_vector(address, value, at);
+}
+template <class Word, class T>
+Word load_word(T const* address, place at = place::here()) {
+  return simt::load_vector<Word>(address, at);
+}
+template <class Word, class T>
+void store_word(T* address, Word word, place at = place::here()) {
+  simt::store_vector(address, word, at);
 }
 template <class T>
 uint4 load_shared_16_bytes(shared_array<T> array, std::int64_t first, place at = place::here()) {

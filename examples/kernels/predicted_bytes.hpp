@@ -1,106 +1,82 @@
 // SPDX-License-Identifier: MIT
-// The bytes that each operation must move through memory. The kernels' tests count the same bytes; the benchmark
-// predicts times from them.
-//
-// Rule: every distinct input is read once, every output written once. E = rows x columns elements of b bytes; a
-// statistic is one float a row (s = 4 bytes); a parameter is one element a column.
+// The bytes that each operation must move through memory are the library's (gpumem/recording: row_kernels, map_kernels,
+// optimizer_kernels). Here stands only which entry a kernel and a chain have, how much of a row a kernel reads again
+// where it does not fit on the chip, and how many blocks leave partial sums.
 #pragma once
+#include <gpumem/recording/map_kernels.hpp>
+#include <gpumem/recording/optimizer_kernels.hpp>
+#include <gpumem/recording/row_kernels.hpp>
+
 #include <cstdint>
 
-namespace gpumem::kernels {
+namespace gpumem::kernels::predicted {
 
-struct bytes_moved {
-  std::int64_t reads = 0;
-  std::int64_t writes = 0;
-  std::int64_t in_place = 0;  // of the writes, those to what the same kernel has just read
+/// rows x columns elements of `element_bytes`, parameters of the same type.
+constexpr row_shape matrix(std::int64_t rows, std::int64_t columns, std::size_t element_bytes,
+                           std::int64_t blocks = 0) {
+  return {.rows = static_cast<std::uint64_t>(rows),
+          .columns = static_cast<std::uint64_t>(columns),
+          .element_bytes = element_bytes,
+          .parameter_bytes = element_bytes,
+          .blocks = static_cast<std::uint64_t>(blocks)};
+}
 
-  constexpr std::int64_t total() const { return reads + writes; }
-  /// A CPU's plain store first reads the line that it changes, unless that is there already.
-  constexpr std::int64_t total_with_write_allocate() const { return reads + 2 * writes - in_place; }
-  friend constexpr bytes_moved operator+(bytes_moved a, bytes_moved b) {
-    return {a.reads + b.reads, a.writes + b.writes, a.in_place + b.in_place};
+/// An operation's entry, as the kernels do it.
+struct row_operation {
+  row_kernel table;
+  std::uint64_t read_again = 0;  // tensors, where a row does not stay on the chip
+  std::uint64_t chain_partials = 0, chain_read_again = 0;  // of a chain that has a norm as one kernel
+
+  constexpr traffic fused(row_shape const& s, bool on_chip = true) const {
+    return table.reading_again(read_again).fused(s, on_chip);
+  }
+  /// A chain's sums of columns need no partial sums: its blocks each own their columns.
+  constexpr traffic chain(row_shape s, bool on_chip = true) const {
+    row_pass const beside{.reads = on_chip ? 0 : chain_read_again, .partials = chain_partials};
+    traffic const of_norm = beside.at(s);
+    s.blocks = 0;
+    return table.chain(s) + of_norm;
   }
 };
 
-struct matrix {
-  std::int64_t rows;
-  std::int64_t columns;
-  std::int64_t element_bytes;
+inline constexpr row_operation copy{row_kernels::copy};
+inline constexpr row_operation softmax_forward{row_kernels::softmax_forward, 1};
+inline constexpr row_operation softmax_backward{row_kernels::softmax_backward, 2};
+inline constexpr row_operation add_rms_norm{row_kernels::add_rms_norm_forward, 1};
+inline constexpr row_operation layer_norm_forward{row_kernels::layer_norm_forward, 1};
+inline constexpr row_operation layer_norm_backward{row_kernels::layer_norm_backward, 2};
+inline constexpr row_operation rms_norm_forward{row_kernels::rms_norm_forward, 1};
+inline constexpr row_operation rms_norm_backward{row_kernels::rms_norm_backward, 2};
+inline constexpr row_operation bias_dropout_add_layer_norm{row_kernels::bias_dropout_add_layer_norm, 1, 0, 1};
+inline constexpr row_operation bias_dropout_add_layer_norm_backward{row_kernels::bias_dropout_add_layer_norm_backward,
+                                                                    2, 2, 2};
+inline constexpr row_operation bias_gelu{row_kernels::bias_gelu_forward};
+inline constexpr row_operation bias_gelu_backward{row_kernels::bias_gelu_backward};
+inline constexpr row_operation swiglu_forward{row_kernels::swiglu_forward};
+inline constexpr row_operation swiglu_backward{row_kernels::swiglu_backward};
+inline constexpr row_operation cross_entropy{row_kernels::cross_entropy, 1};
 
-  constexpr std::int64_t tensor() const { return rows * columns * element_bytes; }
-  constexpr std::int64_t statistic() const { return rows * 4; }
-  constexpr std::int64_t parameter() const { return columns * element_bytes; }
-};
-
-namespace predicted {
-
-// ---- the primitives of the chains
-
-/// Element by element: each input read, one output written.
-constexpr bytes_moved map(matrix m, std::int64_t inputs) { return {inputs * m.tensor(), m.tensor()}; }
-/// Reads x, writes a statistic.
-constexpr bytes_moved reduce_rows(matrix m) { return {m.tensor(), m.statistic()}; }
-/// Reads x and a statistic, writes y.
-constexpr bytes_moved map_rows(matrix m) { return {m.tensor() + m.statistic(), m.tensor()}; }
-/// Reads x and a parameter, writes y.
-constexpr bytes_moved map_columns(matrix m) { return {m.tensor() + m.parameter(), m.tensor()}; }
-
-// ---- the operations; `on_chip` says that a row is kept from its first reading to its last use
-
-/// Reads x, writes y: 2E.
-constexpr bytes_moved copy(matrix m) { return map(m, 1); }
-
-/// Reads x, writes y: 2E. Off the chip x is read twice: 3E.
-constexpr bytes_moved softmax_forward_fused(matrix m, bool on_chip) { return map(m, on_chip ? 1 : 2); }
-/// max, subtract and exp, sum, divide: 6E + 4Ns.
-constexpr bytes_moved softmax_forward_chain(matrix m) {
-  return reduce_rows(m) + map_rows(m) + reduce_rows(m) + map_rows(m);
+/// In fp32, bf16 logits cast before and after. Its log-softmax and that one's backward are kernels of this directory, so
+/// they too read a row again that does not fit.
+constexpr traffic cross_entropy_chain(row_shape const& s, bool forward_on_chip, bool backward_on_chip) {
+  row_pass const again{.wide_reads = (forward_on_chip ? 0u : 1u) + (backward_on_chip ? 0u : 2u)};
+  return (s.element_bytes == 4 ? row_kernels::cross_entropy : row_kernels::cross_entropy_upcast).chain(s) + again.at(s);
 }
 
-/// Reads y and dy, writes dx: 3E. Off the chip both are read twice: 5E.
-constexpr bytes_moved softmax_backward_fused(matrix m, bool on_chip) { return map(m, on_chip ? 2 : 4); }
-/// y dy, its row sum, y times that, subtract: 9E + 2Ns.
-constexpr bytes_moved softmax_backward_chain(matrix m) { return map(m, 2) + reduce_rows(m) + map_rows(m) + map(m, 2); }
-
-/// Reads x, residual and gamma, writes sum, y and the statistic: 4E + Cb + Ns. Off the chip the sum is read back: 5E.
-constexpr bytes_moved add_rms_norm_fused(matrix m, bool on_chip) {
-  return {(on_chip ? 2 : 3) * m.tensor() + m.parameter(), 2 * m.tensor() + m.statistic()};
-}
-/// add, square, mean, times statistic, times gamma: 10E + Cb + 2Ns.
-constexpr bytes_moved add_rms_norm_chain(matrix m) {
-  return map(m, 2) + map(m, 1) + reduce_rows(m) + map_rows(m) + map_columns(m);
+inline constexpr optimizer_kernel adamw = optimizer_kernels::adamw_fp32;
+inline constexpr optimizer_kernel adamw_master = optimizer_kernels::adamw_master;
+constexpr optimizer_kernel adamw_8bit(std::size_t element_bytes) {
+  return element_bytes == 4 ? optimizer_kernels::adamw_8bit_fp32 : optimizer_kernels::adamw_8bit_half;
 }
 
-/// Reads x and bias, writes y: 2E + Cb.
-constexpr bytes_moved bias_gelu_fused(matrix m) { return map_columns(m); }
-/// add bias, gelu: 4E + Cb.
-constexpr bytes_moved bias_gelu_chain(matrix m) { return map_columns(m) + map(m, 1); }
-
-/// Reads weight, two moments and gradient, writes weight and moments: 28 bytes a parameter.
-constexpr bytes_moved adamw_fused(std::int64_t n) { return {4 * 4 * n, 3 * 4 * n, 3 * 4 * n}; }
-/// mul, lerp, mul, addcmul, sqrt, div, add, addcdiv: 12 reads and 8 writes of fp32, 80 bytes a parameter. All but sqrt
-/// write in place.
-constexpr bytes_moved adamw_chain(std::int64_t n) { return {12 * 4 * n, 8 * 4 * n, 7 * 4 * n}; }
-
-/// Reads the bf16 gradient, master weight and moments, writes master, moments and the bf16 weight: 28 bytes a
-/// parameter.
-constexpr bytes_moved adamw_master_fused(std::int64_t n) { return {(2 + 3 * 4) * n, (3 * 4 + 2) * n, 3 * 4 * n}; }
-/// Cast the gradient up (2 + 4), the fp32 chain, cast the weight down (4 + 2): 92 bytes a parameter.
-constexpr bytes_moved adamw_master_chain(std::int64_t n) {
-  return bytes_moved{2 * n, 4 * n} + adamw_chain(n) + bytes_moved{4 * n, 2 * n};
+/// Norm and factor are made on the device.
+constexpr traffic gradient_clipping_fused(std::uint64_t n, std::size_t element_bytes, std::uint64_t blocks) {
+  return optimizer_kernels::gradient_clipping(element_bytes).fused(n, blocks) +
+         optimizer_kernels::finish_norm.at(0, blocks);
+}
+constexpr traffic gradient_clipping_chain(std::uint64_t n, std::size_t element_bytes, std::uint64_t blocks) {
+  return optimizer_kernels::gradient_clipping(element_bytes).chain(n, blocks) +
+         optimizer_kernels::finish_norm.at(0, blocks);
 }
 
-// What fusion is worth where bytes are all that counts.
-constexpr double ratio(bytes_moved chain, bytes_moved fused) {
-  return static_cast<double>(chain.total()) / static_cast<double>(fused.total());
-}
-static_assert(adamw_fused(1000).total() == 28'000 && adamw_chain(1000).total() == 80'000);
-static_assert(adamw_master_fused(1000).total() == 28'000 && adamw_master_chain(1000).total() == 92'000);
-static_assert(softmax_forward_fused({10, 100, 2}, true).total() == 4'000);
-static_assert(softmax_forward_chain({10, 100, 2}).total() == 12'000 + 4 * 10 * 4);
-static_assert(ratio(softmax_backward_chain({8192, 4096, 4}), softmax_backward_fused({8192, 4096, 4}, true)) > 2.99);
-static_assert(ratio(add_rms_norm_chain({8192, 4096, 4}), add_rms_norm_fused({8192, 4096, 4}, true)) > 2.49);
-static_assert(ratio(bias_gelu_chain({8192, 4096, 4}), bias_gelu_fused({8192, 4096, 4})) > 1.99);
-
-}  // namespace predicted
-}  // namespace gpumem::kernels
+}  // namespace gpumem::kernels::predicted

@@ -13,8 +13,9 @@ namespace gpumem::kernels {
 
 // ---- forward, fused
 
-/// The row lives in the registers of `Lanes` lanes: one read, one write, and no shared memory.
-template <class T, int Lanes, int PacketsPerLane>
+/// The row lives in the registers of `Lanes` lanes: one read, one write, and no shared memory. `Log`: the logarithm of
+/// the softmax.
+template <class T, int Lanes, int PacketsPerLane, bool Log = false>
 __global__ void __launch_bounds__(threads_of_row_groups)
     softmax_in_registers(T const* x, T* y, std::int64_t rows, int columns) {
   constexpr int V = elements_per_packet<T>;
@@ -37,15 +38,19 @@ __global__ void __launch_bounds__(threads_of_row_groups)
   float sum = 0.0f;
   GPUMEM_UNROLL for (int i = 0; i < PacketsPerLane; ++i) {
     GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-      values[i][j] = __expf(values[i][j] - greatest);
-      sum += values[i][j];
+      float const exponential = __expf(values[i][j] - greatest);
+      sum += exponential;
+      if constexpr (!Log) values[i][j] = exponential;
     }
   }
-  float const scale = 1.0f / reduce_lanes<Lanes>(sum, sum_of{});
+  sum = reduce_lanes<Lanes>(sum, sum_of{});
+  float const scale = 1.0f / sum, shift = greatest + logf(sum);
 
   GPUMEM_UNROLL for (int i = 0; i < PacketsPerLane; ++i) {
     packet<T> result;
-    GPUMEM_UNROLL for (int j = 0; j < V; ++j) result.values[j] = from_float<T>(values[i][j] * scale);
+    GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
+      result.values[j] = from_float<T>(Log ? values[i][j] - shift : values[i][j] * scale);
+    }
     row.store(y, lane + i * Lanes, result);
   }
 }
@@ -105,7 +110,7 @@ __device__ __forceinline__ running_softmax reduce_block(running_softmax value) {
 
 /// One block a row. On the chip: one read, one write; each thread reads back only what it put into shared memory
 /// itself, so that needs no barrier. Not on the chip: two reads, one write.
-template <class T, bool OnChip>
+template <class T, bool OnChip, bool Log = false>
 __global__ void __launch_bounds__(most_threads_of_a_row) softmax_in_block(T const* x, T* y, int columns) {
   constexpr int V = elements_per_packet<T>;
   GPUMEM_DYNAMIC_SHARED(T, kept);
@@ -120,7 +125,7 @@ __global__ void __launch_bounds__(most_threads_of_a_row) softmax_in_block(T cons
   }
   softmax = reduce_block(softmax);
 
-  float const scale = 1.0f / softmax.sum;
+  float const scale = 1.0f / softmax.sum, shift = softmax.greatest + logf(softmax.sum);
   for (int i = static_cast<int>(threadIdx.x); i < row.count; i += threads) {
     packet<T> values;
     if constexpr (OnChip) {
@@ -129,37 +134,46 @@ __global__ void __launch_bounds__(most_threads_of_a_row) softmax_in_block(T cons
       values = row.load(x, i, lowest);
     }
     GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-      values.values[j] = from_float<T>(__expf(to_float(values.values[j]) - softmax.greatest) * scale);
+      float const value = to_float(values.values[j]);
+      values.values[j] = from_float<T>(Log ? value - shift : __expf(value - softmax.greatest) * scale);
     }
     row.store(y, i, values);
   }
 }
 
-template <class T>
+template <bool Log = false, class T>
 void softmax_forward_fused(device_context const& device, T const* x, T* y, std::int64_t rows, int columns) {
   by_width<T>(
       columns,
       [&](auto group) {
         using G = decltype(group);
-        launch("softmax_in_registers", softmax_in_registers<T, G::lanes, G::packets_per_lane>, G::blocks(rows),
+        launch("softmax_in_registers", softmax_in_registers<T, G::lanes, G::packets_per_lane, Log>, G::blocks(rows),
                threads_of_row_groups, 0, device.on, x, y, rows, columns);
       },
       [&] {
         auto const blocks = static_cast<unsigned>(rows);
         unsigned const threads = threads_for_row<T>(columns);
         if (row_stays_on_chip<T>(device, columns)) {
-          launch("softmax_in_block<on chip>", softmax_in_block<T, true>, blocks, threads,
+          launch("softmax_in_block<on chip>", softmax_in_block<T, true, Log>, blocks, threads,
                  shared_bytes_for_row<T>(columns), device.on, x, y, columns);
         } else {
-          launch("softmax_in_block<re-read>", softmax_in_block<T, false>, blocks, threads, 0, device.on, x, y, columns);
+          launch("softmax_in_block<re-read>", softmax_in_block<T, false, Log>, blocks, threads, 0, device.on, x, y,
+                 columns);
         }
       });
 }
 
 // ---- backward, fused
 
-/// Two reads, one write: y and dy wait in registers, as they came, for the sum of y dy.
-template <class T, int Lanes, int PacketsPerLane>
+/// Of y = softmax x: dx = y (dy - sum of y dy). Of its logarithm: dx = dy - exp(y) * sum of dy.
+template <bool Log>
+struct softmax_gradient {
+  __device__ static float term(float y, float dy) { return Log ? dy : y * dy; }
+  __device__ static float dx(float y, float dy, float sum) { return Log ? dy - __expf(y) * sum : y * (dy - sum); }
+};
+
+/// Two reads, one write: y and dy wait in registers, as they came, for the sum over their row.
+template <class T, int Lanes, int PacketsPerLane, bool Log = false>
 __global__ void __launch_bounds__(threads_of_row_groups)
     softmax_backward_in_registers(T const* y, T const* dy, T* dx, std::int64_t rows, int columns) {
   constexpr int V = elements_per_packet<T>;
@@ -174,7 +188,7 @@ __global__ void __launch_bounds__(threads_of_row_groups)
   float dot = 0.0f;
   GPUMEM_UNROLL for (int i = 0; i < PacketsPerLane; ++i) {
     GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-      dot += to_float(outputs[i].values[j]) * to_float(gradients[i].values[j]);
+      dot += softmax_gradient<Log>::term(to_float(outputs[i].values[j]), to_float(gradients[i].values[j]));
     }
   }
   dot = reduce_lanes<Lanes>(dot, sum_of{});
@@ -182,13 +196,14 @@ __global__ void __launch_bounds__(threads_of_row_groups)
   GPUMEM_UNROLL for (int i = 0; i < PacketsPerLane; ++i) {
     packet<T> result;
     GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-      result.values[j] = from_float<T>(to_float(outputs[i].values[j]) * (to_float(gradients[i].values[j]) - dot));
+      float const y_here = to_float(outputs[i].values[j]), dy_here = to_float(gradients[i].values[j]);
+      result.values[j] = from_float<T>(softmax_gradient<Log>::dx(y_here, dy_here, dot));
     }
     row.store(dx, lane + i * Lanes, result);
   }
 }
 
-template <class T, bool OnChip>
+template <class T, bool OnChip, bool Log = false>
 __global__ void __launch_bounds__(most_threads_of_a_row)
     softmax_backward_in_block(T const* y, T const* dy, T* dx, int columns) {
   constexpr int V = elements_per_packet<T>;
@@ -204,7 +219,9 @@ __global__ void __launch_bounds__(most_threads_of_a_row)
       store_shared_16_bytes(kept, 2 * i * V, __builtin_bit_cast(uint4, outputs));
       store_shared_16_bytes(kept, (2 * i + 1) * V, __builtin_bit_cast(uint4, gradients));
     }
-    GPUMEM_UNROLL for (int j = 0; j < V; ++j) dot += to_float(outputs.values[j]) * to_float(gradients.values[j]);
+    GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
+      dot += softmax_gradient<Log>::term(to_float(outputs.values[j]), to_float(gradients.values[j]));
+    }
   }
   dot = reduce_block(dot, sum_of{});
 
@@ -218,30 +235,31 @@ __global__ void __launch_bounds__(most_threads_of_a_row)
       gradients = row.load(dy, i, 0.0f);
     }
     GPUMEM_UNROLL for (int j = 0; j < V; ++j) {
-      result.values[j] = from_float<T>(to_float(outputs.values[j]) * (to_float(gradients.values[j]) - dot));
+      float const y_here = to_float(outputs.values[j]), dy_here = to_float(gradients.values[j]);
+      result.values[j] = from_float<T>(softmax_gradient<Log>::dx(y_here, dy_here, dot));
     }
     row.store(dx, i, result);
   }
 }
 
-template <class T>
+template <bool Log = false, class T>
 void softmax_backward_fused(device_context const& device, T const* y, T const* dy, T* dx, std::int64_t rows,
                             int columns) {
   by_width<T>(
       columns,
       [&](auto group) {
         using G = decltype(group);
-        launch("softmax_backward_in_registers", softmax_backward_in_registers<T, G::lanes, G::packets_per_lane>,
+        launch("softmax_backward_in_registers", softmax_backward_in_registers<T, G::lanes, G::packets_per_lane, Log>,
                G::blocks(rows), threads_of_row_groups, 0, device.on, y, dy, dx, rows, columns);
       },
       [&] {
         auto const blocks = static_cast<unsigned>(rows);
         unsigned const threads = threads_for_row<T>(columns);
         if (row_stays_on_chip<T>(device, columns, 2)) {
-          launch("softmax_backward_in_block<on chip>", softmax_backward_in_block<T, true>, blocks, threads,
+          launch("softmax_backward_in_block<on chip>", softmax_backward_in_block<T, true, Log>, blocks, threads,
                  shared_bytes_for_row<T>(columns, 2), device.on, y, dy, dx, columns);
         } else {
-          launch("softmax_backward_in_block<re-read>", softmax_backward_in_block<T, false>, blocks, threads, 0,
+          launch("softmax_backward_in_block<re-read>", softmax_backward_in_block<T, false, Log>, blocks, threads, 0,
                  device.on, y, dy, dx, columns);
         }
       });

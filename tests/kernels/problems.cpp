@@ -2,90 +2,17 @@
 #include "problems.hpp"
 
 #include <cmath>
-#include <random>
 #include <stdexcept>
 
 #include "adamw.cuh"
 #include "add_rms_norm.cuh"
 #include "bias_gelu.cuh"
-#include "buffer.hpp"
 #include "copy.cuh"
+#include "problem_parts.hpp"
 #include "softmax.cuh"
 
 namespace gpumem::kernels::test {
 namespace {
-
-using reference = std::vector<double>;
-
-class random_values {
- public:
-  explicit random_values(std::uint64_t seed) : engine_(seed) {}
-
-  template <class T>
-  void normal(buffer<T> const& out, float deviation = 1.0f) {
-    std::normal_distribution<float> values(0.0f, deviation);
-    for (T& value : out) value = from_float<T>(values(engine_));
-  }
-  template <class T>
-  void uniform(buffer<T> const& out, float low, float high) {
-    std::uniform_real_distribution<float> values(low, high);
-    for (T& value : out) value = from_float<T>(values(engine_));
-  }
-  /// Normal; but of one sign and away from zero in a tensor so small that one cancellation would decide its error.
-  template <class T>
-  void typical(buffer<T> const& out) {
-    out.size() < 64 ? uniform(out, 0.5f, 1.5f) : normal(out);
-  }
-
- private:
-  std::mt19937_64 engine_;
-};
-
-template <class T>
-output_error compare(std::string output, buffer<T> const& out, reference const& expected) {
-  output_error error{std::move(output), sizeof(T) == 4 ? 1e-5 : 5e-3};
-  for (std::size_t i = 0; i < out.size(); ++i) {
-    double const d = static_cast<double>(to_float(out[i])) - expected[i];
-    error.difference += d * d;
-    error.norm += expected[i] * expected[i];
-  }
-  return error;
-}
-
-template <class T>
-double at(buffer<T> const& values, std::size_t i) {
-  return static_cast<double>(to_float(values[i]));
-}
-
-template <class... Buffers>
-void poison(Buffers const&... buffers) {
-  (buffers.poison(), ...);
-}
-
-template <class... Buffers>
-std::vector<unsigned char> bits_of(Buffers const&... buffers) {
-  std::vector<unsigned char> bits;
-  auto const append = [&bits](auto const& b) {
-    auto const* const bytes = reinterpret_cast<unsigned char const*>(b.data());
-    bits.insert(bits.end(), bytes, bytes + b.size() * sizeof(b[0]));
-  };
-  (append(buffers), ...);
-  return bits;
-}
-
-struct setting {
-  device_context device;
-  test::shape shape;
-  random_values random;
-
-  std::size_t elements() const { return static_cast<std::size_t>(shape.rows) * columns(); }
-  std::size_t rows() const { return static_cast<std::size_t>(shape.rows); }
-  std::size_t columns() const { return static_cast<std::size_t>(shape.columns); }
-  template <class T>
-  matrix bytes() const {
-    return {shape.rows, shape.columns, sizeof(T)};
-  }
-};
 
 /// Softmax of each row.
 template <class T>
@@ -115,7 +42,7 @@ class copy_problem final : public problem {
     return {compare("y", y_, expected)};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant) const override { return predicted::copy(s_.bytes<T>()); }
+  traffic predicted(variant) const override { return predicted::copy.fused(s_.bytes<T>()); }
 
  private:
   setting s_;
@@ -140,9 +67,9 @@ class softmax_forward_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("y", y_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant v) const override {
-    if (v == variant::chain) return predicted::softmax_forward_chain(s_.bytes<T>());
-    return predicted::softmax_forward_fused(s_.bytes<T>(), on_chip());
+  traffic predicted(variant v) const override {
+    if (v == variant::chain) return predicted::softmax_forward.chain(s_.bytes<T>());
+    return predicted::softmax_forward.fused(s_.bytes<T>(), on_chip());
   }
   bool reads_once(variant v) const override { return v == variant::chain || on_chip(); }
 
@@ -182,9 +109,9 @@ class softmax_backward_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("dx", dx_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(dx_); }
-  bytes_moved predicted(variant v) const override {
-    if (v == variant::chain) return predicted::softmax_backward_chain(s_.bytes<T>());
-    return predicted::softmax_backward_fused(s_.bytes<T>(), on_chip());
+  traffic predicted(variant v) const override {
+    if (v == variant::chain) return predicted::softmax_backward.chain(s_.bytes<T>());
+    return predicted::softmax_backward.fused(s_.bytes<T>(), on_chip());
   }
   bool reads_once(variant v) const override { return v == variant::chain || on_chip(); }
 
@@ -237,17 +164,17 @@ class add_rms_norm_problem final : public problem {
     return {compare("sum", sum_, sum_reference_), compare("y", y_, y_reference_), reciprocal};
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(sum_, y_, reciprocal_); }
-  bytes_moved predicted(variant v) const override {
-    if (v == variant::chain) return predicted::add_rms_norm_chain(s_.bytes<T>());
-    return predicted::add_rms_norm_fused(s_.bytes<T>(), row_stays_on_chip<T>(s_.device, s_.shape.columns));
+  traffic predicted(variant v) const override {
+    if (v == variant::chain) return predicted::add_rms_norm.chain(s_.bytes<T>());
+    return predicted::add_rms_norm.fused(s_.bytes<T>(), row_stays_on_chip<T>(s_.device, s_.shape.columns));
   }
   std::int64_t repeated_parameter_bytes(variant v) const override {
     if (v == variant::fused) {
       std::int64_t const readers = readers_of_gamma<T>(s_.device, s_.shape.rows, s_.shape.columns);
-      return (readers - 1) * s_.bytes<T>().parameter();
+      return (readers - 1) * s_.parameter_bytes<T>();
     }
     auto const plan = plan_columns<T>(s_.device, s_.shape.rows, s_.shape.columns);
-    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.bytes<T>().parameter();
+    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.parameter_bytes<T>();
   }
 
  private:
@@ -280,12 +207,12 @@ class bias_gelu_problem final : public problem {
   }
   std::vector<output_error> errors() const override { return {compare("y", y_, expected_)}; }
   std::vector<unsigned char> output_bits() const override { return bits_of(y_); }
-  bytes_moved predicted(variant v) const override {
-    return v == variant::fused ? predicted::bias_gelu_fused(s_.bytes<T>()) : predicted::bias_gelu_chain(s_.bytes<T>());
+  traffic predicted(variant v) const override {
+    return v == variant::fused ? predicted::bias_gelu.fused(s_.bytes<T>()) : predicted::bias_gelu.chain(s_.bytes<T>());
   }
   std::int64_t repeated_parameter_bytes(variant) const override {
     auto const plan = plan_columns<T>(s_.device, s_.shape.rows, s_.shape.columns);
-    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.bytes<T>().parameter();
+    return plan.template requested_parameters<T>() * static_cast<std::int64_t>(sizeof(T)) - s_.parameter_bytes<T>();
   }
 
  private:
@@ -353,12 +280,9 @@ class adamw_problem final : public problem {
     return all;
   }
   std::vector<unsigned char> output_bits() const override { return bits_of(weight_, mean_, square_, parameter_); }
-  bytes_moved predicted(variant v) const override {
-    std::int64_t const n = s_.shape.rows * s_.shape.columns;
-    if (has_master) {
-      return v == variant::fused ? predicted::adamw_master_fused(n) : predicted::adamw_master_chain(n);
-    }
-    return v == variant::fused ? predicted::adamw_fused(n) : predicted::adamw_chain(n);
+  traffic predicted(variant v) const override {
+    auto const& entry = has_master ? predicted::adamw_master : predicted::adamw;
+    return v == variant::fused ? entry.fused(s_.elements()) : entry.chain(s_.elements());
   }
 
  private:
@@ -370,25 +294,28 @@ class adamw_problem final : public problem {
   reference weight_reference_, mean_reference_, square_reference_;
 };
 
-template <template <class> class Problem>
-std::unique_ptr<problem> make(device_context const& device, dtype type, shape s, std::uint64_t seed) {
-  setting const setup{device, s, random_values(seed)};
-  if (type == dtype::fp32) return std::make_unique<Problem<float>>(setup);
-  return std::make_unique<Problem<bf16>>(setup);
+std::vector<operation> joined(std::vector<std::vector<operation>> const& lists) {
+  std::vector<operation> all;
+  for (auto const& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
 }
 
 }  // namespace
 
 std::vector<operation> const& operations() {
-  std::vector<variant> const both{variant::fused, variant::chain};
-  static std::vector<operation> const all{
-      {"copy", {variant::fused}, make<copy_problem>},
-      {"softmax_forward", both, make<softmax_forward_problem>},
-      {"softmax_backward", both, make<softmax_backward_problem>},
-      {"add_rms_norm", both, make<add_rms_norm_problem>},
-      {"bias_gelu", both, make<bias_gelu_problem>},
-      {"adamw", both, make<adamw_problem>},
-  };
+  auto const both = both_variants();
+  static std::vector<operation> const all = joined({
+      {{"copy", {variant::fused}, make<copy_problem>},
+       {"softmax_forward", both, make<softmax_forward_problem>},
+       {"softmax_backward", both, make<softmax_backward_problem>},
+       {"add_rms_norm", both, make<add_rms_norm_problem>},
+       {"bias_gelu", both, make<bias_gelu_problem>},
+       {"adamw", both, make<adamw_problem>}},
+      norm_operations(),
+      map_operations(),
+      dropout_operations(),
+      optimizer_operations(),
+  });
   return all;
 }
 

@@ -37,17 +37,25 @@ class problem {
   virtual std::vector<output_error> errors() const = 0;
   /// The bits of all outputs, to compare schedules with.
   virtual std::vector<unsigned char> output_bits() const = 0;
-  virtual bytes_moved predicted(variant v) const = 0;
+  virtual traffic predicted(variant v) const = 0;
   /// Whether the prediction counts each byte of the inputs once. A row that does not fit on the chip is read again.
   virtual bool reads_once(variant) const { return true; }
   /// Reads of a parameter beyond its first, which the caches answer.
   virtual std::int64_t repeated_parameter_bytes(variant) const { return 0; }
+  /// Bytes of accesses that have no 16 bytes at aligned widths; negative: up to seven statistics of each row.
+  virtual std::int64_t scalar_bytes(variant) const { return -1; }
 };
 
 struct operation {
   std::string name;
   std::vector<variant> variants;
   std::unique_ptr<problem> (*make)(device_context const&, dtype, shape, std::uint64_t seed);
+  /// Whether the operation has a kernel for these; null: for all.
+  bool (*possible)(device_context const&, dtype, shape) = nullptr;
+
+  bool is_possible(device_context const& device, dtype type, shape s) const {
+    return possible == nullptr || possible(device, type, s);
+  }
 };
 
 std::vector<operation> const& operations();

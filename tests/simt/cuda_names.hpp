@@ -42,3 +42,4 @@ T atomicAdd(T* address, T value, simt::place at = simt::place::here()) {
 
 inline float __expf(float x) { return std::exp(x); }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
+inline int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }

@@ -20,14 +20,13 @@ constexpr std::size_t sector_bytes = 32;
 constexpr std::uint32_t by_atomic = 0xffffffffu;  // in place of a block's number
 
 std::vector<allocation*> allocations;
+allocation* last = nullptr;  // the one found last
 
 allocation* find_allocation(std::byte const* address) {
-  static allocation* last = nullptr;
   auto const holds = [address](allocation const* a) {
     return address >= a->begin() && address < a->begin() + a->bytes();
   };
-  auto const known = std::find(allocations.begin(), allocations.end(), last);
-  if (known != allocations.end() && holds(last)) return last;
+  if (last != nullptr && holds(last)) return last;
   auto const found = std::find_if(allocations.begin(), allocations.end(), holds);
   return found == allocations.end() ? nullptr : last = *found;
 }
@@ -77,7 +76,7 @@ struct memory_access {
   place at;
 
   void mark(allocation& a, std::size_t offset) const {
-    for (std::size_t g = offset / allocation::granule; g < (offset + bytes) / allocation::granule; ++g) {
+    for (std::size_t g = offset / a.granule_; g < (offset + bytes + a.granule_ - 1) / a.granule_; ++g) {
       if (kind != access::store) mark_read(a, g);
       if (kind != access::load) mark_written(a, g);
     }
@@ -92,20 +91,20 @@ struct memory_access {
     }
     if (a.read_in_[g] == running.launch_number) return;
     a.read_in_[g] = running.launch_number;
-    counters.distinct_reads += allocation::granule;
+    counters.distinct_reads += a.granule_;
   }
   void mark_written(allocation& a, std::size_t g) const {
     bool const first = a.written_in_[g] != running.launch_number;
     if (!first && a.written_by_[g] == by_atomic) {
       if (kind == access::store) fail("writes " + a.name() + " where the same launch made an atomic access", at);
     } else if (written_by_another_block(a, g)) {
-      fail("two blocks write " + a.name() + " at byte " + std::to_string(g * allocation::granule) +
+      fail("two blocks write " + a.name() + " at byte " + std::to_string(g * a.granule_) +
                " without an atomic: this one and block " + std::to_string(a.written_by_[g]),
            at);
     }
     a.written_in_[g] = running.launch_number;
     a.written_by_[g] = kind == access::atomic ? by_atomic : running.block_number;
-    if (first) counters.distinct_writes += allocation::granule;
+    if (first) counters.distinct_writes += a.granule_;
   }
   bool written_by_another_block(allocation const& a, std::size_t g) const {
     return a.written_in_[g] == running.launch_number && a.written_by_[g] != by_atomic &&
@@ -113,11 +112,12 @@ struct memory_access {
   }
 };
 
-allocation::allocation(std::string name, std::size_t bytes)
+allocation::allocation(std::string name, std::size_t bytes, std::size_t granule)
     : name_(std::move(name)),
       bytes_(bytes),
+      granule_(granule),
       memory_(static_cast<std::byte*>(::operator new (bytes == 0 ? 1 : bytes, std::align_val_t{256}))),
-      read_in_((bytes + granule - 1) / granule),
+      read_in_(bytes / granule),
       written_in_(read_in_.size()),
       written_by_(read_in_.size()) {
   allocations.push_back(this);
@@ -125,6 +125,7 @@ allocation::allocation(std::string name, std::size_t bytes)
 
 allocation::~allocation() {
   std::erase(allocations, this);
+  if (last == this) last = nullptr;
   ::operator delete (memory_, std::align_val_t{256});
 }
 

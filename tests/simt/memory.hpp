@@ -48,7 +48,7 @@ void reset_traffic();
 /// Memory that kernels may reach. Anything else that they load or store is out of bounds.
 class allocation {
  public:
-  allocation(std::string name, std::size_t bytes);
+  allocation(std::string name, std::size_t bytes, std::size_t granule);
   ~allocation();
   allocation(allocation const&) = delete;
   allocation& operator=(allocation const&) = delete;
@@ -59,10 +59,10 @@ class allocation {
 
  private:
   friend struct memory_access;
-  static constexpr std::size_t granule = 2;  // no element is smaller
 
   std::string name_;
   std::size_t bytes_;
+  std::size_t granule_;  // an element: no access is smaller
   std::byte* memory_;
   // One entry a granule: the launch that last read it, wrote it, and the block that wrote it.
   std::vector<std::uint32_t> read_in_, written_in_, written_by_;
@@ -71,8 +71,9 @@ class allocation {
 template <class T>
 class buffer {
  public:
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 2 == 0);
-  buffer(std::string name, std::size_t count) : allocation_(std::move(name), count * sizeof(T)), count_(count) {}
+  static_assert(std::is_trivially_copyable_v<T>);
+  buffer(std::string name, std::size_t count)
+      : allocation_(std::move(name), count * sizeof(T), sizeof(T)), count_(count) {}
 
   T* data() const { return reinterpret_cast<T*>(allocation_.begin()); }
   std::size_t size() const { return count_; }

@@ -72,6 +72,22 @@ inline constexpr row_kernel bias_dropout_add_layer_norm{
     {row_passes::map_columns("plus bias"), row_passes::dropout("dropout"), row_passes::map("add", 2),
      row_passes::layer_norm}};
 
+/// From dy, the norm's input and the mask: the residual's gradient, the input's, and those of gamma, beta and bias. As in
+/// forward, the norm is one kernel in the chain as well.
+inline constexpr row_kernel bias_dropout_add_layer_norm_backward{
+    "bias, dropout, add and layer norm backward",
+    16,
+    {.name = "bias, dropout, add, layer norm backward",
+     .reads = 2,
+     .writes = 2,
+     .row_reads = 2,
+     .column_reads = 1,
+     .column_writes = 3,
+     .partials = 3,
+     .reads_mask = true},
+    {row_passes::layer_norm_backward, row_passes::dropout_backward("dropout backward"),
+     row_passes::reduce_columns("dbias")}};
+
 /// silu(gate) up.
 inline constexpr row_kernel swiglu_forward{
     "swiglu", 5, row_passes::map("swiglu", 2), {row_passes::map("silu"), row_passes::map("mul", 2)}};

@@ -7,19 +7,21 @@
 namespace gpumem {
 
 /// One kernel over parameters: bytes it reads and writes for each; fp32 scales for each block of 256 quantized
-/// parameters; one fp32 partial sum for each thread block.
+/// parameters; one fp32 partial sum for each thread block; fp32 scalars.
 struct parameter_pass {
   char const* name = "";
   std::uint64_t reads = 0, writes = 0;
   std::uint64_t scale_reads = 0, scale_writes = 0;
-  std::uint64_t partial_writes = 0;
+  std::uint64_t partial_reads = 0, partial_writes = 0;
+  std::uint64_t scalar_reads = 0, scalar_writes = 0;
 
   [[nodiscard]] constexpr bool empty() const { return *name == '\0'; }
   [[nodiscard]] constexpr traffic at(std::uint64_t parameters, std::uint64_t blocks = 0) const {
     const std::uint64_t scales = divide_up(parameters, 256) * 4;
-    return {.reads = checked_add(checked_multiply(parameters, reads), checked_multiply(scales, scale_reads)),
+    return {.reads = checked_add(checked_add(checked_multiply(parameters, reads), scales * scale_reads),
+                                 checked_add(checked_multiply(blocks, 4 * partial_reads), 4 * scalar_reads)),
             .writes = checked_add(checked_add(checked_multiply(parameters, writes), scales * scale_writes),
-                                  checked_multiply(blocks, 4 * partial_writes))};
+                                  checked_add(checked_multiply(blocks, 4 * partial_writes), 4 * scalar_writes))};
   }
 };
 
@@ -120,14 +122,18 @@ constexpr optimizer_kernel gradient_norm(std::uint64_t width) {
           {.name = "sum of squares", .reads = width, .partial_writes = 1},
           {{.name = "square", .reads = width, .writes = width}, {.name = "sum", .reads = width, .partial_writes = 1}}};
 }
-/// Norm and clipping: nothing but the norm where the optimizer scales the gradient as it reads it.
+/// The second kernel of a norm that is clipped to: from the partial sums, the norm and the factor.
+inline constexpr parameter_pass finish_norm{.name = "norm and factor", .partial_reads = 1, .scalar_writes = 2};
+
+/// Norm and clipping: nothing but the norm where the optimizer scales the gradient as it reads it. The chain's
+/// last kernel reads the factor. `finish_norm` comes on top of both forms.
 constexpr optimizer_kernel gradient_clipping(std::uint64_t width) {
   return {"gradient norm and clipping",
           3,
           {.name = "sum of squares", .reads = width, .partial_writes = 1},
           {{.name = "square", .reads = width, .writes = width},
            {.name = "sum", .reads = width, .partial_writes = 1},
-           {.name = "scale", .reads = width, .writes = width}}};
+           {.name = "scale", .reads = width, .writes = width, .scalar_reads = 1}}};
 }
 
 }  // namespace optimizer_kernels

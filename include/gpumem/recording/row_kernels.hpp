@@ -18,6 +18,9 @@ constexpr row_pass reduce_columns(char const* name) {
 /// nll forward: the row's target and the value at it, one loss.
 constexpr row_pass pick_targets(char const* name) { return {.name = name, .row_reads = 2, .row_writes = 1}; }
 constexpr row_pass dropout(char const* name) { return {.name = name, .reads = 1, .writes = 1, .masks_a_byte = true}; }
+constexpr row_pass dropout_backward(char const* name) {
+  return {.name = name, .reads = 1, .writes = 1, .reads_mask_a_byte = true};
+}
 
 inline constexpr row_pass layer_norm{.name = "layer norm", .reads = 1, .writes = 1, .row_writes = 2, .column_reads = 2};
 inline constexpr row_pass rms_norm{.name = "rms norm", .reads = 1, .writes = 1, .row_writes = 1, .column_reads = 1};

@@ -53,17 +53,22 @@ struct row_pass {
   std::uint64_t column_reads = 0, column_writes = 0;  // parameters
   std::uint64_t partials = 0;                         // fp32 vectors that each block writes and a second kernel reads
   bool masks_a_byte = false, masks = false;           // writes a dropout mask: one byte an element, or the shape's bits
+  bool reads_mask_a_byte = false, reads_mask = false;
 
   [[nodiscard]] constexpr bool empty() const { return *name == '\0'; }
   /// The bytes at a shape; `on_chip`: a row that is read again is found in a cache, not in memory.
   [[nodiscard]] constexpr traffic at(row_shape const& s, bool on_chip = false) const {
     const std::uint64_t n = s.elements(), tensor = checked_multiply(n, s.element_bytes), wide = checked_multiply(n, 4),
                         partial = checked_multiply(checked_multiply(partials * s.blocks, s.columns), 4);
-    const std::uint64_t mask = (masks_a_byte ? n : 0) + (masks ? divide_up(checked_multiply(n, s.mask_bits), 8) : 0);
+    const std::uint64_t mask = divide_up(checked_multiply(n, s.mask_bits), 8);
+    const std::uint64_t mask_in = (reads_mask_a_byte ? n : 0) + (reads_mask ? mask : 0),
+                        mask_out = (masks_a_byte ? n : 0) + (masks ? mask : 0);
     const std::uint64_t rows4 = s.rows * 4, vector = s.columns * s.parameter_bytes;
     return {.reads = sum(tensor, on_chip ? reads - rereads : reads, wide, wide_reads, rows4, row_reads, vector,
-                         column_reads, partial),
-            .writes = sum(tensor, writes, wide, wide_writes, rows4, row_writes, vector, column_writes, partial) + mask};
+                         column_reads, partial) +
+                     mask_in,
+            .writes = sum(tensor, writes, wide, wide_writes, rows4, row_writes, vector, column_writes, partial) +
+                      mask_out};
   }
 
  private:
@@ -93,6 +98,13 @@ struct row_kernel {
       if (!p.empty()) t += p.at(s, on_chip);
     t.flops = checked_multiply(s.elements(), flops);
     return t;
+  }
+  /// The same where a row leaves the chip before its last use: `tensors` of it are then read once more.
+  [[nodiscard]] constexpr row_kernel reading_again(std::uint64_t tensors) const {
+    row_kernel k = *this;
+    k.one.reads += tensors;
+    k.one.rereads += tensors;
+    return k;
   }
   /// Kernels launched by the chain.
   [[nodiscard]] constexpr std::uint64_t launches() const {

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// What the host's loops are made of. All of them vectorise, but for those that call exp.
+#pragma once
+#include <cmath>
+#include <cstdint>
+
+#include "kernels_host.hpp"
+
+namespace gpumem::bench::host {
+
+namespace predicted = kernels::predicted;
+
+inline constexpr int lanes = 16;  // partial sums that let a reduction vectorise
+
+template <class Term>
+float sum_over(std::int64_t count, Term term) {
+  float partial[lanes] = {};
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    for (int j = 0; j < lanes; ++j) partial[j] += term(i + j);
+  }
+  float sum = 0;
+  for (; i < count; ++i) sum += term(i);
+  for (float const p : partial) sum += p;
+  return sum;
+}
+
+inline float max_over(float const* x, std::int64_t count) {
+  float greatest = x[0];
+  for (std::int64_t i = 1; i < count; ++i) greatest = x[i] > greatest ? x[i] : greatest;
+  return greatest;
+}
+
+template <class Operation>
+void map(std::int64_t count, float* out, Operation operation) {
+  for (std::int64_t i = 0; i < count; ++i) out[i] = operation(i);
+}
+
+struct matrix_of {
+  std::int64_t rows, columns;
+  std::int64_t elements() const { return rows * columns; }
+
+  template <class Row>
+  void each_row(Row row) const {
+    for (std::int64_t r = 0; r < rows; ++r) row(r, r * columns);
+  }
+};
+
+// ---- the passes that chains are made of
+
+struct plus {
+  float operator()(float a, float b) const { return a + b; }
+};
+struct minus {
+  float operator()(float a, float b) const { return a - b; }
+};
+struct times {
+  float operator()(float a, float b) const { return a * b; }
+};
+
+/// out[i] = operation(x[i], y[i])
+template <class Operation>
+void map_pairs(std::int64_t count, float const* x, float const* y, float* out, Operation operation) {
+  map(count, out, [=](std::int64_t i) { return operation(x[i], y[i]); });
+}
+/// y[row][column] = operation(x[row][column], statistic[row])
+template <class Operation>
+void map_rows(matrix_of m, float const* x, float const* statistic, float* y, Operation operation) {
+  m.each_row([=](std::int64_t r, std::int64_t first) {
+    map(m.columns, y + first, [=, s = statistic[r]](std::int64_t i) { return operation(x[first + i], s); });
+  });
+}
+/// y[row][column] = operation(x[row][column], parameter[column])
+template <class Operation>
+void map_columns(matrix_of m, float const* x, float const* parameter, float* y, Operation operation) {
+  m.each_row([=](std::int64_t, std::int64_t first) {
+    map(m.columns, y + first, [=](std::int64_t i) { return operation(x[first + i], parameter[i]); });
+  });
+}
+/// out[row] = finish(sum of the row)
+template <class Finish>
+void reduce_rows(matrix_of m, float const* x, float* out, Finish finish) {
+  m.each_row([=](std::int64_t r, std::int64_t first) {
+    out[r] = finish(sum_over(m.columns, [=](std::int64_t i) { return x[first + i]; }));
+  });
+}
+/// out[column] = sum of the column
+inline void reduce_columns(matrix_of m, float const* x, float* out) {
+  map(m.columns, out, [](std::int64_t) { return 0.0f; });
+  m.each_row([=](std::int64_t, std::int64_t first) {
+    map(m.columns, out, [=](std::int64_t i) { return out[i] + x[first + i]; });
+  });
+}
+
+struct mean_of {
+  std::int64_t columns;
+  float operator()(float sum) const { return sum / static_cast<float>(columns); }
+};
+/// From a sum of squares: the reciprocal of the root of their mean.
+struct reciprocal_root_of_mean {
+  std::int64_t columns;
+  float operator()(float squares) const { return 1.0f / std::sqrt(squares / static_cast<float>(columns) + 1e-5f); }
+};
+
+/// Whether dropout keeps an element: a hash of its place. How random that is makes no difference to its time.
+inline std::uint8_t draw(std::int64_t element) {
+  std::uint32_t const hash = static_cast<std::uint32_t>(element) * 2654435761u;
+  return (hash ^ hash >> 15) * 2246822519u >= 429496730u ? 1 : 0;
+}
+inline float drop(float x, std::uint8_t kept) { return x * static_cast<float>(kept) * (1.0f / 0.9f); }
+
+inline float* as_floats(void* tensor) { return static_cast<float*>(tensor); }
+inline std::uint8_t* as_bytes(void* tensor) { return static_cast<std::uint8_t*>(tensor); }
+
+// The operations of each file.
+std::vector<workload> softmax_workloads(std::int64_t rows, std::int64_t columns);
+std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t columns);
+std::vector<workload> norm_backward_workloads(std::int64_t rows, std::int64_t columns);
+std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns);
+std::vector<workload> optimizer_workloads(std::int64_t rows, std::int64_t columns);
+
+}  // namespace gpumem::bench::host
