@@ -13,10 +13,10 @@ if(benchmark_FOUND)
   else()
     set_source_files_properties(kernels.cu PROPERTIES LANGUAGE CXX COMPILE_OPTIONS "-xc++")
   endif()
-  # A square root that may set errno does not vectorise. And loops that copy must not become memcpy, whose streaming
-  # stores nothing else could be compared with.
+  # A square root that may set errno does not vectorise, nor a comparison that may trap. And loops that copy must not
+  # become memcpy, whose streaming stores nothing else could be compared with.
   set_source_files_properties(${host_sources} PROPERTIES COMPILE_OPTIONS
-    "-fno-math-errno;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
+    "-fno-math-errno;-fno-trapping-math;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>")
   if(GPUMEM_BUILD_TESTS)
     add_test(NAME kernels_bench_quick COMMAND gpumem_bench_kernels --gpumem_quick)
   endif()

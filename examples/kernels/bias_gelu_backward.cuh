@@ -70,7 +70,7 @@ __global__ void __launch_bounds__(threads_of_maps)
     GPUMEM_UNROLL for (int j = 0; j < F; ++j) quarter.values[j] = sums[part * F + j];
     store_shared_16_bytes(of_block, static_cast<int>(threadIdx.x) * V + part * F, __builtin_bit_cast(uint4, quarter));
   }
-  __syncthreads();
+  if constexpr (V > F) __syncthreads();  // else each thread finds there what it has put there itself
   std::int64_t const begin = static_cast<std::int64_t>(blockIdx.x) * (threads_of_maps * V);
   GPUMEM_UNROLL for (int part = 0; part < V / F; ++part) {
     int const first = (part * threads_of_maps + static_cast<int>(threadIdx.x)) * F;

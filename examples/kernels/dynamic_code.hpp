@@ -45,7 +45,8 @@ struct dynamic_code {
     float const within = magnitude * power_of_ten(decade);
     float const steps = (within - 0.1f) * (power_of_two(digits) / 0.9f);
     // Where there is one step, the choice is between 0 and that value, not the decade's begin.
-    int const nearest = static_cast<int>(steps + 0.5f), only = within > 0.5f ? 1 : 0, last = 1 << digits;
+    int const nearest = static_cast<int>(steps + 0.5f), only = within > 0.5f ? 1 : 0;
+    int const last = static_cast<int>(power_of_two(digits));  // no shift by a variable: SSE2 has none
     int const step = digits == 0 ? only : nearest;
     int const in_decade = step < 0 ? 0 : step > last ? last : step;
     return static_cast<unsigned>(last + in_decade - 1);

@@ -64,14 +64,15 @@ std::vector<tested_case> cases() {
   std::vector<tested_case> all;
   for (auto const& op : operations()) {
     for (auto const type : {dtype::fp32, dtype::bf16}) {
-      auto const add = [&](int columns, std::size_t shared_bytes) {
-        tested_case const c{&op, type, {9, columns}, small_device(shared_bytes)};
+      auto const add = [&](int columns, std::size_t shared_bytes, std::int64_t rows = 9) {
+        tested_case const c{&op, type, {rows, columns}, small_device(shared_bytes)};
         if (op.is_possible(c.device, c.type, c.shape)) all.push_back(c);
       };
       for (int const columns : {70, 301, 2200}) add(columns, 227 * 1024);
       // Rows that do not fit on the chip; nor beside the sums of a backward norm's two, three or one vectors.
       add(2200, 4 * 1024);
       if (op.possible == nullptr) continue;
+      add(301, 227 * 1024, 3);  // an odd number of blocks: their partial sums begin anywhere in a packet
       for (std::size_t const kibibytes : {12u, 24u, 30u}) add(2200, kibibytes * 1024);
     }
   }
@@ -101,6 +102,8 @@ std::string finder_of_skipped(problem& p, variant v, std::vector<unsigned char> 
   for (auto const& s : schedules) {
     simt::settings().schedule = s.order;
     simt::settings().seed = s.seed;
+    // Thousands of threads would report the same race: the first is enough.
+    simt::settings().stop = [] { return reports > 0; };
     simt::begin_recording();
     reports = 0;
     bool wrong = false;
@@ -110,12 +113,17 @@ std::string finder_of_skipped(problem& p, variant v, std::vector<unsigned char> 
     } catch (simt::kernel_error const&) {
       wrong = true;
     }
-    std::string const schedule = std::string(s.name) + " schedule";
-    if (reports > 0) return wrong ? "ThreadSanitizer, " + schedule : "ThreadSanitizer";
-    if (wrong) return schedule;
+    if (reports > 0) return "ThreadSanitizer";
+    if (wrong) return std::string(s.name) + " schedule";
   }
   return "";
 }
+
+/// What was found of one barrier: a line of one kernel, skipped at several widths and in several rounds of its loops.
+struct outcome {
+  int skips = 0, found = 0;
+  std::string finder;
+};
 
 }  // namespace
 
@@ -137,7 +145,7 @@ TEST_CASE("kernels: no race under ThreadSanitizer") {
 
 TEST_CASE("kernels: a barrier skipped is a race found") {
   settings_guard const restore;
-  std::map<std::string, std::string> finders;
+  std::map<std::string, outcome> barriers;
   std::set<std::string> skipped;
   for (auto const& c : cases()) {
     auto const p = c.op->make(c.device, c.type, c.shape, 1);
@@ -149,26 +157,33 @@ TEST_CASE("kernels: a barrier skipped is a race found") {
       auto const launches = simt::recorded_launches();
       for (std::size_t l = 0; l < launches.size(); ++l) {
         for (std::size_t b = 0; b < launches[l].barriers.size(); ++b) {
+          // The primitives are those of all chains: once does.
+          std::string const barrier = (v == variant::chain ? "chain" : c.op->name) + " " + to_string(c.type) + ": " +
+                                      launches[l].kernel + ", " + simt::to_string(launches[l].barriers[b]);
+          std::string const where = ", the " + std::to_string(b + 1) + "th, " + std::to_string(c.shape.rows) + "x" +
+                                    std::to_string(c.shape.columns) + ", " +
+                                    std::to_string(c.device.shared_bytes_per_block / 1024) + " KiB";
+          if (!skipped.insert(barrier + where).second) continue;
           without_standard_error const quiet;
           simt::settings() = {};
           simt::settings().skipped_barrier = simt::barrier_id{l, b};
-          // The primitives are those of all chains: once does.
-          std::string const kernel = v == variant::chain ? "chain" : c.op->name;
-          std::string const barrier = kernel + " " + to_string(c.type) + ": " + launches[l].kernel + ", barrier " +
-                                      std::to_string(b) + " at " + simt::to_string(launches[l].barriers[b]);
-          std::string const where = std::to_string(c.shape.columns) + " columns, " +
-                                    std::to_string(c.device.shared_bytes_per_block / 1024) + " KiB";
-          if (!skipped.insert(barrier + where).second) continue;
           std::string const finder = finder_of_skipped(*p, v, right);
-          finders[barrier] = finder;
-          INFO(barrier << ", " << where);
-          CHECK_FALSE(finder.empty());
+          outcome& known = barriers[barrier];
+          ++known.skips;
+          if (finder.empty()) continue;
+          ++known.found;
+          known.finder = finder;
         }
       }
     }
   }
   reports = 0;
-  for (auto const& [barrier, finder] : finders) std::printf("%-110s %s\n", barrier.c_str(), finder.c_str());
-  std::printf("%zu barriers\n", finders.size());
-  CHECK(finders.size() >= 60);
+  for (auto const& [barrier, known] : barriers) {
+    std::printf("%-105s %s, %d of %d\n", barrier.c_str(), known.finder.c_str(), known.found, known.skips);
+    INFO(barrier);
+    // Where a width happens to give each thread its own values back, nothing is missing. At no barrier is that always so.
+    CHECK(known.found > 0);
+  }
+  std::printf("%zu barriers\n", barriers.size());
+  CHECK(barriers.size() >= 60);
 }

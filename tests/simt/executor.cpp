@@ -203,6 +203,10 @@ void run_block(std::vector<unsigned>& order, std::mt19937_64& random) {
   forget_requests();
 }
 
+void stop_if_asked(place at) {
+  if (current_settings.stop != nullptr && current_settings.stop()) fail("stopped", at);
+}
+
 }  // namespace
 
 void execute(char const* kernel, dim3 grid, dim3 block, std::size_t dynamic_shared_bytes, void (*body)(void const*),
@@ -259,6 +263,7 @@ void block_barrier(place at) {
       if (places.size() == barrier) places.push_back(at);
       if (current_settings.skipped_barrier == barrier_id{run.launches.size() - 1, barrier}) return;
     }
+    stop_if_asked(at);
     ++counters.barriers;
     self.at = at;
     self.status = status::at_barrier;
@@ -287,6 +292,7 @@ void exchange_in_warp(unsigned mask, warp_message& message, unsigned source, pla
     thread& self = *run.current;
     unsigned const first = self.number / warp_size * warp_size;
     if (mask != whole_warp) fail("warp exchange with a mask that leaves lanes out", at);
+    stop_if_asked(at);
     if (first + warp_size > run.thread_count) fail("warp exchange in a warp of fewer than 32 threads", at);
     self.message = &message;
     self.source = source % warp_size;

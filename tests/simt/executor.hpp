@@ -45,6 +45,7 @@ struct options {
   std::uint64_t seed = 1;                             ///< of the random schedule
   bool lint_coalescing = false;
   std::optional<barrier_id> skipped_barrier{};
+  bool (*stop)() = nullptr;  ///< asked at barriers and exchanges: if true, the launch fails there
   std::size_t shared_bytes_per_block = 227 * 1024;  ///< what a block may use, static and dynamic
 };
 options& settings();
