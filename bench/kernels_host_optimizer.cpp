@@ -11,14 +11,14 @@ namespace {
 
 struct step {
   float decay = 0.99999f, one_minus_beta1 = 0.1f, beta2 = 0.999f, one_minus_beta2 = 1e-3f, epsilon = 1e-8f;
-  float step_size = 3.7e-3f, root_of_correction = 0.0547f;
+  float step_size = 3.7e-3f, reciprocal_of_correction = 18.28f;
 };
 
 /// One parameter's step.
 void update(step const& s, float& weight, float& mean, float& square, float gradient) {
   mean += s.one_minus_beta1 * (gradient - mean);
   square = s.beta2 * square + s.one_minus_beta2 * gradient * gradient;
-  weight = weight * s.decay - s.step_size * mean / (std::sqrt(square) / s.root_of_correction + s.epsilon);
+  weight = weight * s.decay - s.step_size * mean / (std::sqrt(square) * s.reciprocal_of_correction + s.epsilon);
 }
 
 void adamw_fused(std::int64_t n, float* __restrict__ weight, float* __restrict__ mean, float* __restrict__ square,
@@ -34,7 +34,7 @@ void adamw_chain(std::int64_t n, float* weight, float* mean, float* square, floa
   map(n, square, [&](std::int64_t i) { return square[i] * s.beta2; });
   map(n, square, [&](std::int64_t i) { return square[i] + s.one_minus_beta2 * gradient[i] * gradient[i]; });
   map(n, temporary, [&](std::int64_t i) { return std::sqrt(square[i]); });
-  map(n, temporary, [&](std::int64_t i) { return temporary[i] / s.root_of_correction; });
+  map(n, temporary, [&](std::int64_t i) { return temporary[i] * s.reciprocal_of_correction; });
   map(n, temporary, [&](std::int64_t i) { return temporary[i] + s.epsilon; });
   map(n, weight, [&](std::int64_t i) { return weight[i] - s.step_size * mean[i] / temporary[i]; });
 }

@@ -22,6 +22,9 @@ struct dynamic_code {
   GPUMEM_HOST_DEVICE static constexpr float power_of_ten(int n) {
     return (n & 1 ? 1e1f : 1.0f) * (n & 2 ? 1e2f : 1.0f) * (n & 4 ? 1e4f : 1.0f);
   }
+  GPUMEM_HOST_DEVICE static constexpr float power_of_tenth(int n) {
+    return (n & 1 ? 1e-1f : 1.0f) * (n & 2 ? 1e-2f : 1.0f) * (n & 4 ? 1e-4f : 1.0f);
+  }
   GPUMEM_HOST_DEVICE static constexpr float power_of_two(int n) { return __builtin_bit_cast(float, (127 + n) << 23); }
 
   GPUMEM_HOST_DEVICE static constexpr float decode(unsigned code) {
@@ -29,7 +32,7 @@ struct dynamic_code {
     float const value = static_cast<float>(static_cast<int>(code));
     int const digits = static_cast<int>(__builtin_bit_cast(std::uint32_t, value) >> 23) - 127;
     float const step = value - power_of_two(digits) + 1.0f;
-    float const decoded = (0.1f + 0.9f * power_of_two(-digits) * step) / power_of_ten(decades - digits);
+    float const decoded = (0.1f + 0.9f * power_of_two(-digits) * step) * power_of_tenth(decades - digits);
     return code == 0 ? 0.0f : decoded;
   }
   /// The nearest code of a magnitude from 0 to 1. Step 0 of a decade is the last one of the decade below, whose code is
@@ -43,7 +46,7 @@ struct dynamic_code {
     }
     int const digits = decades - decade;
     float const within = magnitude * power_of_ten(decade);
-    float const steps = (within - 0.1f) * (power_of_two(digits) / 0.9f);
+    float const steps = (within - 0.1f) * (power_of_two(digits) * (1.0f / 0.9f));
     // Where there is one step, the choice is between 0 and that value, not the decade's begin.
     int const nearest = static_cast<int>(steps + 0.5f), only = within > 0.5f ? 1 : 0;
     int const last = static_cast<int>(power_of_two(digits));  // no shift by a variable: SSE2 has none

@@ -76,7 +76,7 @@ struct norm_gradient {
 /// Groups of lanes hold a row each, and in further registers the sums of the columns that they always see: rows are
 /// dealt out so that all of a group's rows begin at the same place in a packet.
 template <class Norm, class T, int Lanes, int PacketsPerLane, class Sink>
-__global__ void __launch_bounds__(threads_of_row_groups)
+__global__ void __launch_bounds__(threads_of_row_groups, 1)
     norm_backward_in_registers(norm_backward_tensors<T> tensors, Sink sink, std::int64_t rows, int columns) {
   constexpr int V = elements_per_packet<T>, groups = threads_of_row_groups / Lanes;
   GPUMEM_DYNAMIC_SHARED(float, of_group);

@@ -249,7 +249,7 @@ void map_columns(device_context const& device, char const* name, T const* x, T c
 // ---- out[column] = sum over rows of x[row][column]
 
 inline constexpr int packets_across = 4;  // 64 bytes of a row: whole sectors, and many blocks even for narrow rows
-inline constexpr int most_threads_of_column_sums = 512;
+inline constexpr int most_threads_of_column_sums = 256;
 
 /// Threads of a block: so many only where there are rows for all of them.
 inline unsigned threads_of_column_sums(std::int64_t rows) {

@@ -73,6 +73,7 @@ std::vector<tested_case> cases() {
       add(2200, 4 * 1024);
       if (op.possible == nullptr) continue;
       add(301, 227 * 1024, 3);  // an odd number of blocks: their partial sums begin anywhere in a packet
+      add(2201, 30 * 1024, 1);
       for (std::size_t const kibibytes : {12u, 24u, 30u}) add(2200, kibibytes * 1024);
     }
   }
