@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include <algorithm>
+#include <bit>
 
 #include "dynamic_code.hpp"
 #include "kernels_host_loops.hpp"
@@ -56,15 +57,13 @@ template <class Code>
 void dequantise(std::uint8_t const* __restrict__ codes, float scale, float* __restrict__ values) {
   for (std::int64_t i = 0; i < elements_of_scale; ++i) values[i] = Code::decode(codes[i]) * scale;
 }
+/// Magnitudes compare as the integers that their bits are; of those a maximum vectorises.
 float greatest_magnitude(float const* values) {
-  float greatest[lanes] = {};
-  for (std::int64_t i = 0; i < elements_of_scale; i += lanes) {
-    for (int j = 0; j < lanes; ++j) {
-      float const magnitude = std::fabs(values[i + j]);
-      greatest[j] = magnitude > greatest[j] ? magnitude : greatest[j];
-    }
+  std::int32_t greatest = 0;
+  for (std::int64_t i = 0; i < elements_of_scale; ++i) {
+    greatest = std::max(greatest, std::bit_cast<std::int32_t>(values[i]) & 0x7fffffff);
   }
-  return *std::max_element(greatest, greatest + lanes);
+  return std::bit_cast<float>(greatest);
 }
 template <class Code>
 void quantise(float const* __restrict__ values, float scale, std::uint8_t* __restrict__ codes) {
