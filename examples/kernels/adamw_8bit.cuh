@@ -208,7 +208,7 @@ void adamw_8bit_fused(device_context const& device, T* parameter, T const* gradi
 
 /// One moment from its codes, to fp32.
 template <class Code>
-__global__ void __launch_bounds__(threads_of_maps)
+__global__ void __launch_bounds__(threads_of_maps, 1)
     dequantise_kernel(std::uint8_t const* codes, float const* scale, float* values, std::int64_t elements) {
   code_chunk<float> const chunk;
   if (chunk.begin >= elements) return;
