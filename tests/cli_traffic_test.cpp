@@ -107,7 +107,8 @@ TEST_CASE("each kernel is held against its chain at the model's shapes", "[cli][
 TEST_CASE("a chain whose tensors may stay in the L2 cache is labelled", "[cli][traffic]") {
   for (int const sequence : {1024, 32768}) {  // 8 MiB and 256 MiB of hidden states in bf16 against 4 x 50 MiB
     std::vector<std::string> const options = {"--sequence", std::to_string(sequence), "--device", "h100_80gb"};
-    for (auto const& k : traffic_json(llama_config(), options)["kernels"])
+    nlohmann::json const json = traffic_json(llama_config(), options);
+    for (auto const& k : json["kernels"])
       CHECK(k["l2_resident"] == (k["rows"].get<std::uint64_t>() * k["columns"].get<std::uint64_t>() *
                                      k["element_bytes"].get<std::uint64_t>() <
                                  std::uint64_t{200} << 20));
