@@ -64,6 +64,12 @@ workload read_workload(estimate_request const& request, described_model const& m
   return load;
 }
 
+named_device const* known_device(std::string const& id) {
+  for (named_device const& d : device_catalogue)
+    if (id == d.id) return &d;
+  return nullptr;
+}
+
 void refuse_run(estimate_request const& request, workload const& load, error const& e) {
   std::string_view const what = e.what();
   bool const too_large =
@@ -89,8 +95,7 @@ void read_plan(estimate_request const& request, report& to, plan& p) {
 namespace {
 
 named_device const& find_device(std::string const& id) {
-  for (named_device const& d : device_catalogue)
-    if (id == d.id) return d;
+  if (named_device const* const d = known_device(id)) return *d;
   refuse("--device", one_line(id, 40), "not known; gpumem devices lists them, --memory takes a size");
 }
 
@@ -119,8 +124,7 @@ std::int64_t find_micro_batch(M const& m, workload const& load, plan const& p, r
 template <model M>
 std::optional<machine_memory> replayed(M const& m, workload const& load, plan const& p, bytes context, report& to) {
   try {
-    if (to.gpu) return on_machine(m, load, p, context, to.gpu->capacity);
-    return on_machine(m, load, p, context);
+    return on_machine(m, load, p, context, to.gpu ? to.gpu->capacity : caching_allocator::unlimited);
   } catch (error const& e) {
     to.notes.push_back("reserved memory is not known: " + std::string(e.what()));
     return {};

@@ -31,10 +31,9 @@ rates read_rates(estimate_request const& request) {
   rates r;
   std::int64_t bandwidth = 0, tflops = 0;
   if (request.device) {
-    for (named_device const& d : device_catalogue)
-      if (*request.device == d.id)
-        r.name = d.name, r.l2_cache = d.numbers.l2_cache, bandwidth = d.numbers.bandwidth, tflops = d.numbers.half_rate;
-    if (r.name.empty()) refuse("--device", one_line(*request.device, 40), "not known; gpumem devices lists them");
+    named_device const* const d = known_device(*request.device);
+    if (d == nullptr) refuse("--device", one_line(*request.device, 40), "not known; gpumem devices lists them");
+    r.name = d->name, r.l2_cache = d->numbers.l2_cache, bandwidth = d->numbers.bandwidth, tflops = d->numbers.half_rate;
   } else if (!request.bandwidth || !request.tflops) {
     throw input_error("traffic needs --device ID, or --bandwidth N and --tflops N");
   }
@@ -212,10 +211,11 @@ std::string text_of(traffic_answer const& a) {
 }
 
 std::string markdown_of(traffic_answer const& a) {
+  std::string const l2 = l2_sentence(a);
   std::string text = a.title + "\n\n" + detail::joined(a.workload) + "\n\n" + detail::joined(a.plan) + "\n\n" +
                      a.on.name + "\n\n" + piped(class_table(a)) + '\n' + runs_sentence(a) + ' ' + plan_sentence(a) +
                      "\n\nFused against chain, in a step (GB; ms saved):\n\n" + piped(kernel_table(a)) + '\n' +
-                     l2_sentence(a) + (l2_sentence(a).empty() ? "" : "\n\n") + basis_sentence + '\n';
+                     (l2.empty() ? l2 : l2 + "\n\n") + basis_sentence + '\n';
   for (std::string const& note : a.notes) text += "\n- " + note;
   return a.notes.empty() ? text : text + '\n';
 }
@@ -288,9 +288,7 @@ answer run_traffic(estimate_request const& request) {
   read_plan(request, r, p);
   require_half(request, p);
   a.on = read_rates(request);
-  if (request.device)
-    for (named_device const& d : device_catalogue)
-      if (*request.device == d.id) p = on_device(p, d.numbers);
+  if (request.device) p = on_device(p, known_device(*request.device)->numbers);
   described_model const d = load_model(request.config);
   recorded_numbers const recorded = recorded_model(request, d);
   a.notes = d.notes;

@@ -116,7 +116,7 @@ constexpr void replay(M const& m, workload const& load, plan const& p, walk_obse
 /// leaves of `capacity` the allocator gives unused segments back before it takes more.
 template <model M>
 constexpr machine_memory on_machine(M const& m, workload const& load, plan const& p, bytes context = {},
-                                    bytes capacity = {std::uint64_t{1} << 62}) {
+                                    bytes capacity = caching_allocator::unlimited) {
   caching_allocator allocator{capacity > context ? capacity - context : bytes{}};
   replay(m, load, p, allocator);
   return {allocator.peak_allocated(), allocator.peak_reserved(), context};

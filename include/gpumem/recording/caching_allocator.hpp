@@ -13,7 +13,8 @@ namespace gpumem {
 /// left. A new segment that would exceed `room` first gives all unused segments back, as PyTorch does before it fails.
 class caching_allocator final : public walk_observer {
  public:
-  constexpr explicit caching_allocator(bytes room = {std::uint64_t{1} << 62}) : room_(room.value) {}
+  static constexpr bytes unlimited{std::uint64_t{1} << 62};
+  constexpr explicit caching_allocator(bytes room = unlimited) : room_(room.value) {}
 
   constexpr void allocate(int block, std::uint64_t size) override {
     if (size == 0) return;
