@@ -26,8 +26,8 @@ std::vector<workload> workloads(std::int64_t rows, std::int64_t columns) {
                  .chain = {},
                  .run = [m](variant, tensors const& t) { scale(as_floats(t[0]), as_floats(t[1]), m.elements()); },
                  .has_chain = false});
-  for (auto const& of_file : {softmax_workloads, norm_forward_workloads, norm_backward_workloads, map_workloads,
-                              optimizer_workloads}) {
+  for (auto const& of_file :
+       {softmax_workloads, norm_forward_workloads, norm_backward_workloads, map_workloads, optimizer_workloads}) {
     for (workload& w : of_file(rows, columns)) all.push_back(std::move(w));
   }
   return all;

@@ -10,13 +10,23 @@ namespace gpumem::bench::host {
 
 namespace predicted = kernels::predicted;
 
-inline constexpr int lanes = 16;  // partial sums that let a reduction vectorise
+inline constexpr int lanes = 64;  // partial sums that let a reduction vectorise, and not wait for its last addition
 
-template <class Term>
-float sum_over(std::int64_t count, Term term) {
+/// Asks for `lanes` values that are needed soon, so that the memory does not rest while the core computes on a row that
+/// it holds. Nothing more is read than without.
+template <class T>
+void fetch(T const* soon) {
+  constexpr int cache_line = 64 / sizeof(T);
+  for (int i = 0; i < lanes; i += cache_line) __builtin_prefetch(soon + i, 0, 2);
+}
+
+/// The sum of term(i); meanwhile as many values of each of `soon` are fetched.
+template <class Term, class... Soon>
+float sum_over(std::int64_t count, Term term, Soon const*... soon) {
   float partial[lanes] = {};
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
+    (fetch(soon + i), ...);
     for (int j = 0; j < lanes; ++j) partial[j] += term(i + j);
   }
   float sum = 0;
@@ -34,6 +44,16 @@ inline float max_over(float const* x, std::int64_t count) {
 template <class Operation>
 void map(std::int64_t count, float* out, Operation operation) {
   for (std::int64_t i = 0; i < count; ++i) out[i] = operation(i);
+}
+
+/// each(i) for all i of a row; meanwhile as many values of each of `soon` are fetched.
+template <class Each, class... Soon>
+void for_row(std::int64_t count, Each each, Soon const*... soon) {
+  for (std::int64_t first = 0; first < count; first += lanes) {
+    (fetch(soon + first), ...);
+    std::int64_t const end = first + lanes < count ? first + lanes : count;
+    for (std::int64_t i = first; i < end; ++i) each(i);
+  }
 }
 
 struct matrix_of {

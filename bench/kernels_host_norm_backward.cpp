@@ -13,16 +13,20 @@ template <bool Centered>
 void norm_backward_row(std::int64_t columns, float const* __restrict__ x, float const* __restrict__ dy,
                        float const* __restrict__ gamma, float mean, float reciprocal, float* __restrict__ dx,
                        float* __restrict__ gamma_gradient, float* __restrict__ beta_gradient) {
-  float const of_scaled =
-      Centered ? mean_of{columns}(sum_over(columns, [=](std::int64_t i) { return dy[i] * gamma[i]; })) : 0.0f;
-  float const of_products = mean_of{columns}(
-      sum_over(columns, [=](std::int64_t i) { return dy[i] * gamma[i] * (x[i] - mean) * reciprocal; }));
-  for (std::int64_t i = 0; i < columns; ++i) {
-    float const normalised = (x[i] - mean) * reciprocal;
-    gamma_gradient[i] += dy[i] * normalised;
-    if (Centered) beta_gradient[i] += dy[i];
-    dx[i] = reciprocal * (dy[i] * gamma[i] - of_scaled - normalised * of_products);
-  }
+  float const of_scaled = Centered ? mean_of{columns}(sum_over(
+                                         columns, [=](std::int64_t i) { return dy[i] * gamma[i]; }, dx))
+                                   : 0.0f;
+  float const of_products = mean_of{columns}(sum_over(
+      columns, [=](std::int64_t i) { return dy[i] * gamma[i] * (x[i] - mean) * reciprocal; }, dx));
+  for_row(
+      columns,
+      [=](std::int64_t i) {
+        float const normalised = (x[i] - mean) * reciprocal;
+        gamma_gradient[i] += dy[i] * normalised;
+        if (Centered) beta_gradient[i] += dy[i];
+        dx[i] = reciprocal * (dy[i] * gamma[i] - of_scaled - normalised * of_products);
+      },
+      x + columns, dy + columns);
 }
 
 template <bool Centered>
@@ -104,25 +108,30 @@ std::vector<workload> norm_backward_workloads(std::int64_t rows, std::int64_t co
   all.push_back({.operation = "layer_norm_bwd",
                  .dtype = "fp32",
                  .shape = shape,
-                 .tensor_bytes = {tensor, tensor, parameter, statistic, statistic, tensor, parameter, parameter,
-                                  tensor, tensor, tensor, statistic, statistic},
+                 .tensor_bytes = {tensor, tensor, parameter, statistic, statistic, tensor, parameter, parameter, tensor,
+                                  tensor, tensor, statistic, statistic},
                  .fused = predicted::layer_norm_backward.fused(bytes),
                  .chain = predicted::layer_norm_backward.chain(bytes),
                  .run = [m](variant v, tensors const& t) {
-                   norm_gradients const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]), as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]), as_floats(t[8]), as_floats(t[9]), as_floats(t[10]), as_floats(t[11]), as_floats(t[12])};
+                   norm_gradients const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]),  as_floats(t[3]),
+                                          as_floats(t[4]), as_floats(t[5]), as_floats(t[6]),  as_floats(t[7]),
+                                          as_floats(t[8]), as_floats(t[9]), as_floats(t[10]), as_floats(t[11]),
+                                          as_floats(t[12])};
                    v == variant::fused ? norm_backward_fused<true>(m, n) : layer_norm_backward_chain(m, n);
                  }});
-  all.push_back({.operation = "rms_norm_bwd",
-                 .dtype = "fp32",
-                 .shape = shape,
-                 .tensor_bytes = {tensor, tensor, parameter, statistic, tensor, parameter, tensor, tensor, tensor,
-                                  statistic},
-                 .fused = predicted::rms_norm_backward.fused(bytes),
-                 .chain = predicted::rms_norm_backward.chain(bytes),
-                 .run = [m](variant v, tensors const& t) {
-                   norm_gradients const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), nullptr, as_floats(t[3]), as_floats(t[4]), as_floats(t[5]), nullptr, as_floats(t[6]), as_floats(t[7]), as_floats(t[8]), as_floats(t[9]), nullptr};
-                   v == variant::fused ? norm_backward_fused<false>(m, n) : rms_norm_backward_chain(m, n);
-                 }});
+  all.push_back(
+      {.operation = "rms_norm_bwd",
+       .dtype = "fp32",
+       .shape = shape,
+       .tensor_bytes = {tensor, tensor, parameter, statistic, tensor, parameter, tensor, tensor, tensor, statistic},
+       .fused = predicted::rms_norm_backward.fused(bytes),
+       .chain = predicted::rms_norm_backward.chain(bytes),
+       .run = [m](variant v, tensors const& t) {
+         norm_gradients const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), nullptr,         as_floats(t[3]),
+                                as_floats(t[4]), as_floats(t[5]), nullptr,         as_floats(t[6]), as_floats(t[7]),
+                                as_floats(t[8]), as_floats(t[9]), nullptr};
+         v == variant::fused ? norm_backward_fused<false>(m, n) : rms_norm_backward_chain(m, n);
+       }});
   all.push_back({.operation = "bias_dropout_add_layer_norm_bwd",
                  .dtype = "fp32",
                  .shape = shape,
@@ -131,7 +140,10 @@ std::vector<workload> norm_backward_workloads(std::int64_t rows, std::int64_t co
                  .fused = predicted::bias_dropout_add_layer_norm_backward.fused(bytes),
                  .chain = predicted::bias_dropout_add_layer_norm_backward.chain(bytes),
                  .run = [m](variant v, tensors const& t) {
-                   norm_gradients const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]), as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]), nullptr, nullptr, nullptr, nullptr, nullptr};
+                   norm_gradients const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]),
+                                          as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]),
+                                          nullptr,         nullptr,         nullptr,         nullptr,
+                                          nullptr};
                    std::uint8_t const* const mask = as_bytes(t[8]);
                    float *const dx = as_floats(t[9]), *const bias_gradient = as_floats(t[10]);
                    if (v == variant::fused) {

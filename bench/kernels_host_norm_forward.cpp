@@ -10,22 +10,14 @@ struct norm_tensors {
   float *x, *gamma, *beta, *y, *mean, *reciprocal, *a, *b;
 };
 
-constexpr std::int64_t columns_of_piece = 256;
-
-/// One row that the caches hold after its first reading. While its second sum is taken, the next row is on its way: else
-/// the memory would rest whenever the core computes.
+/// One row, that the caches hold after its first reading.
 void layer_norm_row(std::int64_t columns, float const* __restrict__ x, float const* __restrict__ gamma,
                     float const* __restrict__ beta, float* __restrict__ y, float& mean, float& reciprocal) {
   float const m = mean_of{columns}(sum_over(columns, [=](std::int64_t i) { return x[i]; }));
-  float squares = 0;
-  for (std::int64_t first = 0; first < columns; first += columns_of_piece) {
-    for (std::int64_t i = 0; i < columns_of_piece; i += 16) __builtin_prefetch(x + columns + first + i);
-    float const* const piece = x + first;
-    squares += sum_over(std::min(columns_of_piece, columns - first),
-                        [=](std::int64_t i) { return (piece[i] - m) * (piece[i] - m); });
-  }
-  float const r = reciprocal_root_of_mean{columns}(squares);
-  map(columns, y, [=](std::int64_t i) { return (x[i] - m) * r * gamma[i] + beta[i]; });
+  float const r = reciprocal_root_of_mean{columns}(sum_over(
+      columns, [=](std::int64_t i) { return (x[i] - m) * (x[i] - m); }, y));
+  for_row(
+      columns, [=](std::int64_t i) { y[i] = (x[i] - m) * r * gamma[i] + beta[i]; }, x + columns);
   mean = m;
   reciprocal = r;
 }
@@ -49,8 +41,8 @@ void layer_norm_forward_chain(matrix_of m, norm_tensors const& n) {
 void rms_norm_forward_fused(matrix_of m, norm_tensors const& n) {
   m.each_row([&](std::int64_t r, std::int64_t first) {
     float const *const x = n.x + first, *const gamma = n.gamma;
-    float const factor = reciprocal_root_of_mean{m.columns}(
-        sum_over(m.columns, [=](std::int64_t i) { return x[i] * x[i]; }));
+    float const factor =
+        reciprocal_root_of_mean{m.columns}(sum_over(m.columns, [=](std::int64_t i) { return x[i] * x[i]; }));
     n.reciprocal[r] = factor;
     map(m.columns, n.y + first, [=](std::int64_t i) { return x[i] * factor * gamma[i]; });
   });
@@ -94,9 +86,8 @@ struct dropout_tensors {
   std::uint8_t* mask;
 };
 
-void dropout_row(std::int64_t columns, std::int64_t first, float const* __restrict__ x,
-                 float const* __restrict__ bias, float const* __restrict__ residual, float* __restrict__ sum,
-                 std::uint8_t* __restrict__ mask) {
+void dropout_row(std::int64_t columns, std::int64_t first, float const* __restrict__ x, float const* __restrict__ bias,
+                 float const* __restrict__ residual, float* __restrict__ sum, std::uint8_t* __restrict__ mask) {
   for (std::int64_t i = 0; i < columns; ++i) {
     std::uint8_t const kept = draw(first + i);
     mask[i] = kept;
@@ -144,7 +135,8 @@ std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t col
                  .fused = predicted::layer_norm_forward.fused(bytes),
                  .chain = predicted::layer_norm_forward.chain(bytes),
                  .run = [m](variant v, tensors const& t) {
-                   norm_tensors const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]), as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7])};
+                   norm_tensors const n{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]),
+                                        as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7])};
                    v == variant::fused ? layer_norm_forward_fused(m, n) : layer_norm_forward_chain(m, n);
                  }});
   all.push_back({.operation = "rms_norm_fwd",
@@ -154,7 +146,8 @@ std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t col
                  .fused = predicted::rms_norm_forward.fused(bytes),
                  .chain = predicted::rms_norm_forward.chain(bytes),
                  .run = [m](variant v, tensors const& t) {
-                   norm_tensors const n{as_floats(t[0]), as_floats(t[1]), nullptr, as_floats(t[2]), nullptr, as_floats(t[3]), as_floats(t[4]), nullptr};
+                   norm_tensors const n{as_floats(t[0]), as_floats(t[1]), nullptr,         as_floats(t[2]),
+                                        nullptr,         as_floats(t[3]), as_floats(t[4]), nullptr};
                    v == variant::fused ? rms_norm_forward_fused(m, n) : rms_norm_forward_chain(m, n);
                  }});
   all.push_back({.operation = "add_rms_norm",
@@ -174,13 +167,14 @@ std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t col
   all.push_back({.operation = "bias_dropout_add_layer_norm_fwd",
                  .dtype = "fp32",
                  .shape = shape,
-                 .tensor_bytes = {tensor, parameter, tensor, bytes.elements(), tensor, parameter, parameter, tensor, statistic,
-                                  statistic, tensor, tensor},
+                 .tensor_bytes = {tensor, parameter, tensor, bytes.elements(), tensor, parameter, parameter, tensor,
+                                  statistic, statistic, tensor, tensor},
                  .fused = predicted::bias_dropout_add_layer_norm.fused(bytes),
                  .chain = predicted::bias_dropout_add_layer_norm.chain(bytes),
                  .run = [m](variant v, tensors const& t) {
                    dropout_tensors const d{as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_bytes(t[3])};
-                   norm_tensors const n{as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]), as_floats(t[8]), as_floats(t[9]), as_floats(t[10]), as_floats(t[11])};
+                   norm_tensors const n{as_floats(t[4]), as_floats(t[5]), as_floats(t[6]),  as_floats(t[7]),
+                                        as_floats(t[8]), as_floats(t[9]), as_floats(t[10]), as_floats(t[11])};
                    if (v == variant::fused) return bias_dropout_add_layer_norm_fused(m, d, n);
                    bias_dropout_add_layer_norm_chain(m, d, n);
                  }});

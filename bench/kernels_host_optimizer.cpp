@@ -65,12 +65,12 @@ float greatest_magnitude(float const* values) {
   }
   return std::bit_cast<float>(greatest);
 }
-template <class Code>
-void quantise(float const* __restrict__ values, float scale, std::uint8_t* __restrict__ codes) {
+template <class Code, class... Soon>
+void quantise(float const* values, float scale, std::uint8_t* codes, Soon const*... soon) {
   float const reciprocal = kernels::reciprocal_of_scale(scale);
-  for (std::int64_t i = 0; i < elements_of_scale; ++i) {
-    codes[i] = static_cast<std::uint8_t>(Code::encode(values[i] * reciprocal));
-  }
+  for_row(
+      elements_of_scale,
+      [=](std::int64_t i) { codes[i] = static_cast<std::uint8_t>(Code::encode(values[i], reciprocal)); }, soon...);
 }
 
 template <class Block>
@@ -81,11 +81,21 @@ void each_block(std::int64_t n, Block block) {
 void adamw_8bit_fused(std::int64_t n, quantised_tensors const& q) {
   each_block(n, [&](std::int64_t b, std::int64_t first) {
     float mean[elements_of_scale], square[elements_of_scale];
-    dequantise<signed_code>(q.mean + first, q.mean_scale[b], mean);
-    dequantise<unsigned_code>(q.square + first, q.square_scale[b], square);
-    adamw_fused(elements_of_scale, q.weight + first, mean, square, q.gradient + first);
-    quantise<signed_code>(mean, q.mean_scale[b] = greatest_magnitude(mean), q.mean + first);
-    quantise<unsigned_code>(square, q.square_scale[b] = greatest_magnitude(square), q.square + first);
+    float const mean_scale = q.mean_scale[b], square_scale = q.square_scale[b];
+    float* __restrict__ const weight = q.weight + first;
+    float const* __restrict__ const gradient = q.gradient + first;
+    std::uint8_t const* __restrict__ const means = q.mean + first, * __restrict__ const squares = q.square + first;
+    step const s;
+    for (std::int64_t i = 0; i < elements_of_scale; ++i) {
+      mean[i] = signed_code::decode(means[i]) * mean_scale;
+      square[i] = unsigned_code::decode(squares[i]) * square_scale;
+      update(s, weight[i], mean[i], square[i], gradient[i]);
+    }
+    constexpr std::int64_t next = elements_of_scale;
+    q.mean_scale[b] = greatest_magnitude(mean);
+    quantise<signed_code>(mean, q.mean_scale[b], q.mean + first, weight + next, means + next);
+    q.square_scale[b] = greatest_magnitude(square);
+    quantise<unsigned_code>(square, q.square_scale[b], q.square + first, gradient + next, squares + next);
   });
 }
 

@@ -119,8 +119,8 @@ __device__ __forceinline__ void adamw_8bit_end(T* parameter, T const* gradient, 
   GPUMEM_UNROLL for (int i = 0; i < each; ++i) {
     std::int64_t const at = begin + i * lanes_per_warp + lane;
     if (at >= elements) continue;
-    unsigned const mean = signed_code::encode(means[i] * reciprocal_of_scale(scales[0]));
-    unsigned const square = unsigned_code::encode(squares[i] * reciprocal_of_scale(scales[1]));
+    unsigned const mean = signed_code::encode(means[i], reciprocal_of_scale(scales[0]));
+    unsigned const square = unsigned_code::encode(squares[i], reciprocal_of_scale(scales[1]));
     store_value(moments.mean + at, static_cast<std::uint8_t>(mean));
     store_value(moments.square + at, static_cast<std::uint8_t>(square));
   }
@@ -184,8 +184,8 @@ __global__ void __launch_bounds__(threads_of_maps)
         GPUMEM_UNROLL for (int word = 0; word < V / 4; ++word) {
           mean_words[q][word] = square_words[q][word] = 0;
           GPUMEM_UNROLL for (int byte = 0; byte < 4; ++byte) {
-            mean_words[q][word] |= signed_code::encode(means[q][word * 4 + byte] * of_mean) << 8 * byte;
-            square_words[q][word] |= unsigned_code::encode(squares[q][word * 4 + byte] * of_square) << 8 * byte;
+            mean_words[q][word] |= signed_code::encode(means[q][word * 4 + byte], of_mean) << 8 * byte;
+            square_words[q][word] |= unsigned_code::encode(squares[q][word * 4 + byte], of_square) << 8 * byte;
           }
         }
       }
@@ -257,7 +257,7 @@ __global__ void __launch_bounds__(threads_of_maps)
   if (!chunk.is_whole(elements)) {
     for (std::int64_t i = chunk.begin + chunk.lane; i < elements; i += lanes_per_warp) {
       float const reciprocal = i - chunk.begin < elements_of_scale ? reciprocals[0] : reciprocals[1];
-      store_value(codes + i, static_cast<std::uint8_t>(Code::encode(load_value(values + i) * reciprocal)));
+      store_value(codes + i, static_cast<std::uint8_t>(Code::encode(load_value(values + i), reciprocal)));
     }
     return;
   }
@@ -266,7 +266,7 @@ __global__ void __launch_bounds__(threads_of_maps)
     auto const loaded = __builtin_bit_cast(packet<float>, load_16_bytes(values + chunk.first(q)));
     words[q][0] = 0;
     GPUMEM_UNROLL for (int j = 0; j < 4; ++j) {
-      words[q][0] |= Code::encode(loaded.values[j] * reciprocals[q / 2]) << 8 * j;
+      words[q][0] |= Code::encode(loaded.values[j], reciprocals[q / 2]) << 8 * j;
     }
   }
   store_16_bytes(codes + chunk.codes(), chunk.gather_codes(words));

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// 8-bit codes of an optimizer's moments. Each block of 256 values has one fp32 scale, its greatest magnitude, and a code
-// a value. The codes are a dynamic format: leading zeros count decades down from 1, a 1 ends them, and the bits that are
-// left divide the decade into equal steps. So small values keep their order of magnitude, and great ones more digits.
+// 8-bit codes of an optimizer's moments. Each block of 256 values has one fp32 scale, its greatest magnitude, and a
+// code a value. The codes are a dynamic format: leading zeros count how often 16 divides the range, a 1 ends them, and
+// the bits that are left divide a factor of 16 into equal steps. So small values keep their order of magnitude, and
+// great ones more digits.
 //
-//   mean    sign, 7 bits     0.1 to 1 in 64 steps, 0.01 to 0.1 in 32, ... 1e-6 in one, and 0
-//   square  8 bits           0.1 to 1 in 128 steps, ... 1e-7 in one, and 0
+//   mean    sign, 7 bits     1/16 to 1 in 64 steps, 1/256 to 1/16 in 32, ... down to 16^-6 in one, and 0
+//   square  8 bits           1/16 to 1 in 128 steps, ... down to 16^-7 in one, and 0
 //
-// Without branches and tables, so that loops over them vectorise on a CPU.
+// bitsandbytes divides its range by 10. By 16 a code is bits of the float's exponent and one multiplication and
+// addition: both directions have no branch, table or loop, so that a step stays bound by its bytes.
 #pragma once
 #include "bf16.hpp"
 
@@ -14,60 +16,54 @@ namespace gpumem::kernels {
 
 inline constexpr int elements_of_scale = 256;
 
-/// Codes of `Bits` bits, without the sign.
+GPUMEM_HOST_DEVICE constexpr std::uint32_t bits_of(float x) { return __builtin_bit_cast(std::uint32_t, x); }
+GPUMEM_HOST_DEVICE constexpr float from_bits(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+GPUMEM_HOST_DEVICE constexpr float power_of_two(int n) { return from_bits(static_cast<std::uint32_t>(127 + n) << 23); }
+GPUMEM_HOST_DEVICE constexpr float magnitude(float x) { return from_bits(bits_of(x) & 0x7fffffffu); }
+
+/// What encode multiplies by. A little less than 1 / scale, so that the greatest value stays below 1; 0 for a block
+/// whose values are 0 or nearly so (below fp32's least normal number), which becomes 0.
+GPUMEM_HOST_DEVICE constexpr float reciprocal_of_scale(float scale) {
+  return scale >= power_of_two(-126) ? 0.999999f / scale : 0.0f;
+}
+
+/// Codes of `Bits` bits, without the sign. `code + 1` is 2^digits and a number of steps, of which 2^digits lead from
+/// 16^(digits - Bits) to 16 times that. Of all magnitudes what that makes of code 0 is taken off.
 template <int Bits>
 struct dynamic_code {
-  static constexpr int decades = Bits - 1;  // below the first
-
-  GPUMEM_HOST_DEVICE static constexpr float power_of_ten(int n) {
-    return (n & 1 ? 1e1f : 1.0f) * (n & 2 ? 1e2f : 1.0f) * (n & 4 ? 1e4f : 1.0f);
-  }
-  GPUMEM_HOST_DEVICE static constexpr float power_of_tenth(int n) {
-    return (n & 1 ? 1e-1f : 1.0f) * (n & 2 ? 1e-2f : 1.0f) * (n & 4 ? 1e-4f : 1.0f);
-  }
-  GPUMEM_HOST_DEVICE static constexpr float power_of_two(int n) { return __builtin_bit_cast(float, (127 + n) << 23); }
+  static constexpr float of_code_0 = power_of_two(-4 * Bits);
 
   GPUMEM_HOST_DEVICE static constexpr float decode(unsigned code) {
-    // The exponent of a float counts the bits below the leading 1.
-    float const value = static_cast<float>(static_cast<int>(code));
-    int const digits = static_cast<int>(__builtin_bit_cast(std::uint32_t, value) >> 23) - 127;
-    float const step = value - power_of_two(digits) + 1.0f;
-    float const decoded = (0.1f + 0.9f * power_of_two(-digits) * step) * power_of_tenth(decades - digits);
-    return code == 0 ? 0.0f : decoded;
+    constexpr std::uint32_t exponent = 0xffu << 23, one = bits_of(1.0f);
+    std::uint32_t const bits = bits_of(static_cast<float>(static_cast<int>(code + 1)));
+    float const steps = 15.0f * from_bits((bits & ~exponent) | one) - 14.0f;  // from 1 to 16
+    std::uint32_t const digits = (bits & exponent) - one;
+    return steps * from_bits(4 * digits + bits_of(of_code_0)) - of_code_0;
   }
-  /// The nearest code of a magnitude from 0 to 1. Step 0 of a decade is the last one of the decade below, whose code is
-  /// the one before.
-  GPUMEM_HOST_DEVICE static constexpr unsigned encode(float magnitude) {
-    int decade = 0;
-    float bound = 1.0f;
-    for (int d = 0; d < decades; ++d) {
-      bound *= 0.1f;
-      decade += magnitude <= bound ? 1 : 0;
-    }
-    int const digits = decades - decade;
-    float const within = magnitude * power_of_ten(decade);
-    float const steps = (within - 0.1f) * (power_of_two(digits) * (1.0f / 0.9f));
-    // Where there is one step, the choice is between 0 and that value, not the decade's begin.
-    int const nearest = static_cast<int>(steps + 0.5f), only = within > 0.5f ? 1 : 0;
-    int const last = static_cast<int>(power_of_two(digits));  // no shift by a variable: SSE2 has none
-    int const step = digits == 0 ? only : nearest;
-    int const in_decade = step < 0 ? 0 : step > last ? last : step;
-    return static_cast<unsigned>(last + in_decade - 1);
+  /// The nearest code of `value * reciprocal`, which is from 0 to less than 1.
+  GPUMEM_HOST_DEVICE static constexpr unsigned encode(float value, float reciprocal) {
+    // Doubled, so that what lies between two powers of 16 differs in the lower 25 bits only.
+    std::uint32_t const bits = bits_of(value * (2.0f * reciprocal) + 2.0f * of_code_0);
+    constexpr std::uint32_t lower = 0x01ffffffu;
+    float const within = from_bits((bits & lower) | (bits_of(1.0f) & ~lower));  // from 1/8 to 2
+    float const power = from_bits((bits & ~lower) >> 2);                        // 2^digits, but for the factor
+    constexpr float factor = power_of_two(95 + Bits);
+    // To a number of this size a float is added with its fraction rounded, and stands in the lowest bits.
+    constexpr float rounding = 0x1.8p23f;
+    float const rounded = (within * (8.0f / 15.0f * factor) + 14.0f / 15.0f * factor) * power + (rounding - 1.0f);
+    return bits_of(rounded) & ((1u << Bits) - 1);
   }
 };
 
+/// The highest bit is the float's sign.
 struct signed_code {
   GPUMEM_HOST_DEVICE static constexpr float decode(unsigned code) {
-    float const magnitude = dynamic_code<7>::decode(code & 0x7fu);
-    return code & 0x80u ? -magnitude : magnitude;
+    return from_bits(bits_of(dynamic_code<7>::decode(code & 0x7fu)) | (code & 0x80u) << 24);
   }
-  GPUMEM_HOST_DEVICE static constexpr unsigned encode(float value) {
-    return dynamic_code<7>::encode(value < 0.0f ? -value : value) | (value < 0.0f ? 0x80u : 0u);
+  GPUMEM_HOST_DEVICE static constexpr unsigned encode(float value, float reciprocal) {
+    return dynamic_code<7>::encode(magnitude(value), reciprocal) | (bits_of(value) >> 24 & 0x80u);
   }
 };
 using unsigned_code = dynamic_code<8>;
-
-GPUMEM_HOST_DEVICE constexpr float magnitude(float x) { return x < 0.0f ? -x : x; }
-GPUMEM_HOST_DEVICE constexpr float reciprocal_of_scale(float scale) { return scale > 0.0f ? 1.0f / scale : 0.0f; }
 
 }  // namespace gpumem::kernels

@@ -297,15 +297,38 @@ TEST_CASE("kernels: adamw scales the gradients that it reads as clipping asks") 
 }
 
 TEST_CASE("kernels: each code of eight bits is the nearest to its own value") {
+  float const one = reciprocal_of_scale(1.0f);
   for (unsigned code = 0; code < 256; ++code) {
     float const square = unsigned_code::decode(code);
-    CHECK(unsigned_code::encode(square) == code);
+    CHECK(unsigned_code::encode(square, one) == code);
     if (code > 0) CHECK(square > unsigned_code::decode(code - 1));
     float const mean = signed_code::decode(code);
-    if (code != 0x80) CHECK(signed_code::encode(mean) == code);  // minus 0 is never made
+    if (code != 0x80) CHECK(signed_code::encode(mean, one) == code);
+    CHECK(std::signbit(mean) == (code >= 0x80));
   }
+  CHECK(unsigned_code::decode(0) == 0.0f);
   CHECK(unsigned_code::decode(255) == 1.0f);
   CHECK(signed_code::decode(127) == 1.0f);
+  // In a block of zeros, and in one of such small values that 1 / scale is no number, all become 0.
+  for (float const scale : {0.0f, 1e-42f, 1e-39f}) {
+    CHECK(signed_code::encode(scale, reciprocal_of_scale(scale)) == 0);
+    CHECK(unsigned_code::encode(scale, reciprocal_of_scale(scale)) == 0);
+  }
+  CHECK(unsigned_code::encode(1.2e-38f, reciprocal_of_scale(1.2e-38f)) == 255);
+  CHECK(signed_code::encode(-3e38f, reciprocal_of_scale(3e38f)) == 255);
+}
+
+TEST_CASE("kernels: a code is off by half a step of its power of 16") {
+  auto const check = [](double x, double decoded, int bits) {
+    int const power = std::max(static_cast<int>(std::floor(std::log2(x) / 4)), -bits);  // 16^power up to 16 times that
+    double const step = std::exp2(4 * power) * 15 / std::exp2(bits + power);
+    CHECK(std::abs(decoded - x) <= 0.5 * step + 2e-6 * x + std::exp2(-4 * bits));
+  };
+  for (int i = 1; i < 20'000; ++i) {
+    float const x = std::exp(-20.0f * static_cast<float>(i) / 20'000.0f), scale = 0.37f;
+    check(x, unsigned_code::decode(unsigned_code::encode(x * scale, reciprocal_of_scale(scale))), 8);
+    check(x, -signed_code::decode(signed_code::encode(-x * scale, reciprocal_of_scale(scale))), 7);
+  }
 }
 
 TEST_CASE("kernels: random numbers are those of Philox 4x32 with 10 rounds") {

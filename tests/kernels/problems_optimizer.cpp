@@ -69,14 +69,16 @@ class gradient_clipping_problem final : public problem {
   reference norm_reference_, scale_reference_, clipped_reference_;
 };
 
-/// The values of the codes, written down anew: from 1 down, a decade of equal steps for each leading zero.
+/// The values of the codes, written down anew: from 1 down, equal steps to a 16th for each leading zero, and all moved so
+/// that code 0 is 0.
 std::vector<double> values_of_codes(int bits) {
   std::vector<double> values(std::size_t{1} << bits);
-  double decade = 1;
-  for (int digits = bits - 1; digits >= 0; --digits, decade /= 10) {
+  double greatest = 1;
+  for (int digits = bits - 1; digits >= 0; --digits, greatest /= 16) {
     std::size_t const steps = std::size_t{1} << digits;
     for (std::size_t i = 0; i < steps; ++i) {
-      values[steps + i] = decade * (0.1 + 0.9 * static_cast<double>(i + 1) / static_cast<double>(steps));
+      double const part = static_cast<double>(i + 1) / static_cast<double>(steps);
+      values[steps + i] = greatest * (1.0 + 15.0 * part) / 16.0 - std::pow(16.0, -bits);
     }
   }
   return values;
