@@ -33,7 +33,7 @@ struct settings_guard {
 
 std::vector<shape> all_shapes() {
 #if defined(__SANITIZE_ADDRESS__)
-  // ten times as slow: a few shapes reach every access, and accuracy is for the other builds
+  // five times as slow: a few shapes reach every access, and accuracy is for the other builds
   return {{33, 7}, {33, 64}, {33, 1000}, {3, 4096}, {1, 50257}};
 #else
   std::vector<shape> shapes;
