@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "advice.hpp"
 
-#include <gpumem/format.hpp>
+#include <gpumem/report_facts.hpp>
 
 namespace gpumem::cli {
 namespace {

@@ -2,6 +2,7 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/estimate.hpp>
+#include <gpumem/format.hpp>
 #include <gpumem/traffic.hpp>
 
 #include <algorithm>
