@@ -13,13 +13,11 @@ void scale(float const* x, float* y, std::int64_t elements) {
 
 std::vector<workload> workloads(std::int64_t rows, std::int64_t columns) {
   matrix_of const m{rows, columns};
-  row_shape const bytes = predicted::matrix(rows, columns, sizeof(float));
-  std::size_t const tensor = tensor_bytes(bytes);
+  auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(rows, columns, sizeof(float));
   std::vector<workload> all;
-  auto const shape = to_shape(rows, columns);
 
   all.push_back({.operation = "copy",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor},
                  .fused = predicted::copy.fused(bytes),

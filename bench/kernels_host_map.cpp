@@ -78,14 +78,11 @@ void swiglu_backward_chain(std::int64_t n, float const* gate, float const* up, f
 
 std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
   matrix_of const m{rows, columns};
-  row_shape const bytes = predicted::matrix(rows, columns, sizeof(float));
-  std::size_t const tensor = tensor_bytes(bytes);
-  std::size_t const parameter = parameter_bytes(bytes);
-  auto const shape = to_shape(rows, columns);
+  auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(rows, columns, sizeof(float));
   std::vector<workload> all;
 
   all.push_back({.operation = "bias_gelu",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, parameter, tensor, tensor},
                  .fused = predicted::bias_gelu.fused(bytes),
@@ -99,7 +96,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                      },
                  .compute_bound = true});
   all.push_back({.operation = "bias_gelu_bwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, parameter, tensor, tensor, parameter},
                  .fused = predicted::bias_gelu_backward.fused(bytes),
@@ -113,7 +110,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                  },
                  .compute_bound = true});
   all.push_back({.operation = "swiglu_fwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, tensor, tensor},
                  .fused = predicted::swiglu_forward.fused(bytes),
@@ -125,7 +122,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                  },
                  .compute_bound = true});
   all.push_back({.operation = "swiglu_bwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, tensor, tensor, tensor, tensor, tensor},
                  .fused = predicted::swiglu_backward.fused(bytes),

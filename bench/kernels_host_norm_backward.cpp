@@ -98,15 +98,11 @@ void bias_dropout_add_layer_norm_backward_chain(matrix_of m, norm_gradients cons
 
 std::vector<workload> norm_backward_workloads(std::int64_t rows, std::int64_t columns) {
   matrix_of const m{rows, columns};
-  row_shape const bytes = predicted::matrix(rows, columns, sizeof(float));
-  std::size_t const tensor = tensor_bytes(bytes);
-  std::size_t const parameter = parameter_bytes(bytes);
-  std::size_t const statistic = statistic_bytes(bytes);
-  auto const shape = to_shape(rows, columns);
+  auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(rows, columns, sizeof(float));
   std::vector<workload> all;
 
   all.push_back({.operation = "layer_norm_bwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, parameter, statistic, statistic, tensor, parameter, parameter, tensor,
                                   tensor, tensor, statistic, statistic},
@@ -121,7 +117,7 @@ std::vector<workload> norm_backward_workloads(std::int64_t rows, std::int64_t co
                  }});
   all.push_back(
       {.operation = "rms_norm_bwd",
-       .dtype = "fp32",
+       .dtype = dtype,
        .shape = shape,
        .tensor_bytes = {tensor, tensor, parameter, statistic, tensor, parameter, tensor, tensor, tensor, statistic},
        .fused = predicted::rms_norm_backward.fused(bytes),
@@ -133,7 +129,7 @@ std::vector<workload> norm_backward_workloads(std::int64_t rows, std::int64_t co
          v == variant::fused ? norm_backward_fused<false>(m, n) : rms_norm_backward_chain(m, n);
        }});
   all.push_back({.operation = "bias_dropout_add_layer_norm_bwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, parameter, statistic, statistic, tensor, parameter, parameter,
                                   bytes.elements(), tensor, parameter},

@@ -121,15 +121,11 @@ void bias_dropout_add_layer_norm_chain(matrix_of m, dropout_tensors const& d, no
 
 std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t columns) {
   matrix_of const m{rows, columns};
-  row_shape const bytes = predicted::matrix(rows, columns, sizeof(float));
-  std::size_t const tensor = tensor_bytes(bytes);
-  std::size_t const parameter = parameter_bytes(bytes);
-  std::size_t const statistic = statistic_bytes(bytes);
-  auto const shape = to_shape(rows, columns);
+  auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(rows, columns, sizeof(float));
   std::vector<workload> all;
 
   all.push_back({.operation = "layer_norm_fwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, parameter, parameter, tensor, statistic, statistic, tensor, tensor},
                  .fused = predicted::layer_norm_forward.fused(bytes),
@@ -140,7 +136,7 @@ std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t col
                    v == variant::fused ? layer_norm_forward_fused(m, n) : layer_norm_forward_chain(m, n);
                  }});
   all.push_back({.operation = "rms_norm_fwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, parameter, tensor, statistic, tensor},
                  .fused = predicted::rms_norm_forward.fused(bytes),
@@ -151,7 +147,7 @@ std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t col
                    v == variant::fused ? rms_norm_forward_fused(m, n) : rms_norm_forward_chain(m, n);
                  }});
   all.push_back({.operation = "add_rms_norm",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, parameter, tensor, tensor, statistic, tensor, tensor},
                  .fused = predicted::add_rms_norm.fused(bytes, true),
@@ -165,7 +161,7 @@ std::vector<workload> norm_forward_workloads(std::int64_t rows, std::int64_t col
                                       as_floats(t[4]), as_floats(t[5]), as_floats(t[6]), as_floats(t[7]));
                  }});
   all.push_back({.operation = "bias_dropout_add_layer_norm_fwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, parameter, tensor, bytes.elements(), tensor, parameter, parameter, tensor,
                                   statistic, statistic, tensor, tensor},

@@ -134,16 +134,14 @@ void clipping_chain(std::int64_t n, float* gradient, float* squares) {
 
 std::vector<workload> optimizer_workloads(std::int64_t rows, std::int64_t columns) {
   matrix_of const m{rows, columns};
-  row_shape const bytes = predicted::matrix(rows, columns, sizeof(float));
-  std::size_t const tensor = tensor_bytes(bytes);
+  auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(rows, columns, sizeof(float));
   std::uint64_t const count = bytes.elements();
-  std::string const shape = std::to_string(count);
   std::size_t const codes = count, scales = count / static_cast<std::size_t>(elements_of_scale) * sizeof(float);
   std::vector<workload> all;
 
   all.push_back({.operation = "adamw",
-                 .dtype = "fp32",
-                 .shape = shape,
+                 .dtype = dtype,
+                 .shape = std::to_string(count),
                  .tensor_bytes = {tensor, tensor, tensor, tensor, tensor},
                  // All is written in place, but for the square root's temporary.
                  .fused = {predicted::adamw.fused(count), 3 * tensor},
@@ -156,8 +154,8 @@ std::vector<workload> optimizer_workloads(std::int64_t rows, std::int64_t column
                  }});
   optimizer_kernel const entry = predicted::adamw_8bit(sizeof(float));
   all.push_back({.operation = "adamw_8bit",
-                 .dtype = "fp32",
-                 .shape = shape,
+                 .dtype = dtype,
+                 .shape = std::to_string(count),
                  .tensor_bytes = {tensor, tensor, codes, codes, scales, scales, tensor, tensor},
                  // In place: all that the fused loop writes; AdamW's three tensors of the chain.
                  .fused = {entry.fused(count), entry.fused(count).writes},
@@ -169,8 +167,8 @@ std::vector<workload> optimizer_workloads(std::int64_t rows, std::int64_t column
                    adamw_8bit_chain(n, q, as_floats(t[6]), as_floats(t[7]));
                  }});
   all.push_back({.operation = "clipping",
-                 .dtype = "fp32",
-                 .shape = shape,
+                 .dtype = dtype,
+                 .shape = std::to_string(count),
                  .tensor_bytes = {tensor, sizeof(float), tensor},
                  .fused = predicted::gradient_clipping_fused(count, sizeof(float), 0),
                  .chain = {predicted::gradient_clipping_chain(count, sizeof(float), 0), tensor},

@@ -94,14 +94,11 @@ void cross_entropy_chain(matrix_of m, float* logits, float const* targets, float
 
 std::vector<workload> softmax_workloads(std::int64_t rows, std::int64_t columns) {
   matrix_of const m{rows, columns};
-  row_shape const bytes = predicted::matrix(rows, columns, sizeof(float));
-  std::size_t const tensor = tensor_bytes(bytes);
-  std::size_t const statistic = statistic_bytes(bytes);
-  auto const shape = to_shape(rows, columns);
+  auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(rows, columns, sizeof(float));
   std::vector<workload> all;
 
   all.push_back({.operation = "softmax_fwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, tensor, statistic, statistic},
                  .fused = predicted::softmax_forward.fused(bytes, true),
@@ -114,7 +111,7 @@ std::vector<workload> softmax_workloads(std::int64_t rows, std::int64_t columns)
                      },
                  .compute_bound = true});
   all.push_back({.operation = "softmax_bwd",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, tensor, tensor, tensor, tensor, statistic},
                  .fused = predicted::softmax_backward.fused(bytes, true),
@@ -127,7 +124,7 @@ std::vector<workload> softmax_workloads(std::int64_t rows, std::int64_t columns)
                                           as_floats(t[4]), as_floats(t[5]));
                  }});
   all.push_back({.operation = "cross_entropy",
-                 .dtype = "fp32",
+                 .dtype = dtype,
                  .shape = shape,
                  .tensor_bytes = {tensor, statistic, statistic, tensor, tensor},
                  .fused = {predicted::cross_entropy.fused(bytes), tensor},

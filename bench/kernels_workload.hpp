@@ -25,10 +25,6 @@ struct bytes_moved {
   double total_with_write_allocate() const { return static_cast<double>(moved.reads + 2 * moved.writes - in_place); }
 };
 
-inline std::size_t tensor_bytes(row_shape const& s) { return s.elements() * s.element_bytes; }
-inline std::size_t parameter_bytes(row_shape const& s) { return s.columns * s.parameter_bytes; }
-inline std::size_t statistic_bytes(row_shape const& s) { return s.rows * sizeof(float); }
-
 /// The tensors of one run, in the order of `workload::tensor_bytes`.
 using tensors = std::vector<void*>;
 
@@ -46,6 +42,23 @@ struct workload {
 
 inline std::string to_shape(std::int64_t rows, std::int64_t columns) {
   return std::to_string(rows) + "x" + std::to_string(columns);
+}
+
+/// What the workloads on one matrix share: its place in the table of bytes, sizes in bytes of a tensor, of a parameter
+/// a column and of an fp32 statistic a row, and names.
+struct matrix_sizes {
+  row_shape bytes;
+  std::size_t tensor, parameter, statistic;
+  std::string shape, dtype;
+};
+inline matrix_sizes sizes_of(std::int64_t rows, std::int64_t columns, std::size_t element_bytes) {
+  row_shape const s = kernels::predicted::matrix(rows, columns, element_bytes);
+  return {.bytes = s,
+          .tensor = static_cast<std::size_t>(s.elements() * s.element_bytes),
+          .parameter = static_cast<std::size_t>(s.columns * s.parameter_bytes),
+          .statistic = static_cast<std::size_t>(s.rows * sizeof(float)),
+          .shape = to_shape(rows, columns),
+          .dtype = element_bytes == sizeof(float) ? "fp32" : "bf16"};
 }
 
 }  // namespace gpumem::bench

@@ -4,7 +4,7 @@
 // Both results are needed later, so two reads and two writes are the least. As a chain (add, square, mean, times the
 // reciprocal of the root, times gamma) it is six reads and four writes. The reciprocals are kept for backward.
 #pragma once
-#include "primitives.cuh"
+#include "column_primitives.cuh"
 #include "reduce.cuh"
 #include "rows.cuh"
 

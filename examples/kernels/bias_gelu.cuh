@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // y = gelu(x + bias), the bias one number a column. Fused: one read, one write. As a chain of two: two of each.
 #pragma once
-#include "primitives.cuh"
+#include "column_primitives.cuh"
 
 namespace gpumem::kernels {
 

@@ -2,7 +2,7 @@
 // Layer norm, y = (x - mean) / deviation * gamma + beta, and RMS norm, y = x / rms * gamma: what forward, backward and
 // the chains share.
 #pragma once
-#include "primitives.cuh"
+#include "column_primitives.cuh"
 
 namespace gpumem::kernels {
 

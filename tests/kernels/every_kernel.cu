@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Instantiates every kernel in every type and row strategy, for nvcc to compile.
 #include "adamw.cuh"
-#include "adamw_8bit.cuh"
+#include "adamw_8bit_chain.cuh"
 #include "add_rms_norm.cuh"
 #include "bias_dropout_add_layer_norm.cuh"
 #include "bias_gelu.cuh"

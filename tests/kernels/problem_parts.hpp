@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "buffer.hpp"
-#include "primitives.cuh"
+#include "column_primitives.cuh"
 #include "problems.hpp"
 
 namespace gpumem::kernels::test {

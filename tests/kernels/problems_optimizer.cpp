@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "adamw_8bit.cuh"
+#include "adamw_8bit_chain.cuh"
 #include "gradient_norm.cuh"
 #include "problem_parts.hpp"
 
