@@ -19,10 +19,21 @@ if(benchmark_FOUND)
   include(CheckCXXCompilerFlag)
   check_cxx_compiler_flag(-march=native GPUMEM_HAS_MARCH_NATIVE)
   check_cxx_compiler_flag(-mprefer-vector-width=512 GPUMEM_HAS_PREFER_VECTOR_WIDTH)
+  # glibc has a vector exp, in libmvec: g++ uses it where a declaration says so, clang by an option.
+  set(vector_exp)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    check_cxx_compiler_flag(-fveclib=libmvec GPUMEM_HAS_VECTOR_EXP)
+    set(vector_exp -fveclib=libmvec)
+  else()
+    include(CheckCXXSourceCompiles)
+    check_cxx_source_compiles("extern \"C\" float _ZGVbN4v_expf(float);
+      int main() { return reinterpret_cast<long>(&_ZGVbN4v_expf) == 0; }" GPUMEM_HAS_VECTOR_EXP)
+  endif()
   set_source_files_properties(${host_sources} PROPERTIES COMPILE_OPTIONS
     "-fno-math-errno;-fno-trapping-math;$<$<CXX_COMPILER_ID:GNU>:-fno-tree-loop-distribute-patterns>;\
 $<$<BOOL:${GPUMEM_HAS_MARCH_NATIVE}>:-march=native>;\
-$<$<BOOL:${GPUMEM_HAS_PREFER_VECTOR_WIDTH}>:-mprefer-vector-width=512>")
+$<$<BOOL:${GPUMEM_HAS_PREFER_VECTOR_WIDTH}>:-mprefer-vector-width=512>;\
+$<$<BOOL:${GPUMEM_HAS_VECTOR_EXP}>:-DGPUMEM_HAS_VECTOR_EXP;${vector_exp}>")
   if(GPUMEM_BUILD_TESTS)
     add_test(NAME kernels_bench_quick COMMAND gpumem_bench_kernels --gpumem_quick)
   endif()

@@ -1,14 +1,26 @@
 // SPDX-License-Identifier: MIT
-// What the host's loops are made of. All of them vectorise, but for those that call exp.
+// What the host's loops are made of. All of them vectorise; those that call exp where there is a vector exp.
 #pragma once
 #include <cmath>
 #include <cstdint>
 
 #include "kernels_host.hpp"
 
+// g++ learns of glibc's vector exp by this declaration, clang by an option.
+#if defined(GPUMEM_HAS_VECTOR_EXP) && !defined(__clang__)
+extern "C" __attribute__((simd("notinbranch"))) float expf(float) noexcept;
+#endif
+
 namespace gpumem::bench::host {
 
 namespace predicted = kernels::predicted;
+
+/// Without a vector exp, what calls it is bound by that and not by memory.
+#if defined(GPUMEM_HAS_VECTOR_EXP)
+inline constexpr bool exp_is_slow = false;
+#else
+inline constexpr bool exp_is_slow = true;
+#endif
 
 inline constexpr int lanes = 64;  // partial sums that let a reduction vectorise, and not wait for its last addition
 
@@ -20,25 +32,42 @@ void fetch(T const* soon) {
   for (int i = 0; i < lanes; i += cache_line) __builtin_prefetch(soon + i, 0, 2);
 }
 
-/// The sum of term(i); meanwhile as many values of each of `soon` are fetched.
-template <class Term, class... Soon>
-float sum_over(std::int64_t count, Term term, Soon const*... soon) {
-  float partial[lanes] = {};
+struct plus {
+  float operator()(float a, float b) const { return a + b; }
+};
+struct minus {
+  float operator()(float a, float b) const { return a - b; }
+};
+struct times {
+  float operator()(float a, float b) const { return a * b; }
+};
+struct greater_of {
+  float operator()(float a, float b) const { return a > b ? a : b; }
+};
+
+/// All term(i) combined, beginning with `neutral`; meanwhile as many values of each of `soon` are fetched.
+template <class Combine, class Term, class... Soon>
+float combine_over(std::int64_t count, float neutral, Combine combine, Term term, Soon const*... soon) {
+  float partial[lanes];
+  for (float& p : partial) p = neutral;
   std::int64_t i = 0;
   for (; i + lanes <= count; i += lanes) {
     (fetch(soon + i), ...);
-    for (int j = 0; j < lanes; ++j) partial[j] += term(i + j);
+    for (int j = 0; j < lanes; ++j) partial[j] = combine(partial[j], term(i + j));
   }
-  float sum = 0;
-  for (; i < count; ++i) sum += term(i);
-  for (float const p : partial) sum += p;
-  return sum;
+  float all = neutral;
+  for (; i < count; ++i) all = combine(all, term(i));
+  for (float const p : partial) all = combine(all, p);
+  return all;
 }
-
-inline float max_over(float const* x, std::int64_t count) {
-  float greatest = x[0];
-  for (std::int64_t i = 1; i < count; ++i) greatest = x[i] > greatest ? x[i] : greatest;
-  return greatest;
+template <class Term, class... Soon>
+float sum_over(std::int64_t count, Term term, Soon const*... soon) {
+  return combine_over(count, 0.0f, plus{}, term, soon...);
+}
+template <class... Soon>
+float max_over(float const* x, std::int64_t count, Soon const*... soon) {
+  return combine_over(
+      count, x[0], greater_of{}, [=](std::int64_t i) { return x[i]; }, soon...);
 }
 
 template <class Operation>
@@ -67,16 +96,6 @@ struct matrix_of {
 };
 
 // ---- the passes that chains are made of
-
-struct plus {
-  float operator()(float a, float b) const { return a + b; }
-};
-struct minus {
-  float operator()(float a, float b) const { return a - b; }
-};
-struct times {
-  float operator()(float a, float b) const { return a * b; }
-};
 
 /// out[i] = operation(x[i], y[i])
 template <class Operation>

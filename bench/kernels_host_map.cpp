@@ -94,7 +94,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                        }
                        bias_gelu_chain(m, as_floats(t[0]), as_floats(t[1]), as_floats(t[2]), as_floats(t[3]));
                      },
-                 .compute_bound = true});
+                 .compute_bound = exp_is_slow});
   all.push_back({.operation = "bias_gelu_bwd",
                  .dtype = dtype,
                  .shape = shape,
@@ -108,7 +108,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                    }
                    bias_gelu_backward_chain(m, x, dy, dx, as_floats(t[4]));
                  },
-                 .compute_bound = true});
+                 .compute_bound = exp_is_slow});
   all.push_back({.operation = "swiglu_fwd",
                  .dtype = dtype,
                  .shape = shape,
@@ -120,7 +120,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                    if (v == variant::fused) return swiglu_forward_fused(m.elements(), gate, up, y);
                    swiglu_forward_chain(m.elements(), gate, up, y, as_floats(t[3]));
                  },
-                 .compute_bound = true});
+                 .compute_bound = exp_is_slow});
   all.push_back({.operation = "swiglu_bwd",
                  .dtype = dtype,
                  .shape = shape,
@@ -133,7 +133,7 @@ std::vector<workload> map_workloads(std::int64_t rows, std::int64_t columns) {
                    if (v == variant::fused) return swiglu_backward_fused(m.elements(), gate, up, dy, of_gate, of_up);
                    swiglu_backward_chain(m.elements(), gate, up, dy, of_gate, of_up, as_floats(t[5]), as_floats(t[6]));
                  },
-                 .compute_bound = true});
+                 .compute_bound = exp_is_slow});
   return all;
 }
 
