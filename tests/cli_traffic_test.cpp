@@ -148,6 +148,14 @@ TEST_CASE("text and Markdown show both tables within a terminal's width", "[cli]
   }
 }
 
+TEST_CASE("fused kernels that this plan has already save nothing more", "[cli][traffic]") {
+  std::vector<std::string> options{"--device", "h100_80gb", "--sequence", "1024"};
+  CHECK(traffic(llama_config(), options).out.find("With --kernels fused --attention flash: ") != std::string::npos);
+  for (char const* option : {"--kernels", "fused", "--attention", "flash"}) options.emplace_back(option);
+  CHECK(traffic(llama_config(), options).out.find("--kernels fused --attention flash would save nothing here.") !=
+        std::string::npos);
+}
+
 TEST_CASE("what traffic cannot answer is one line and exit status 2", "[cli][traffic]") {
   struct refusal {
     std::vector<std::string> options;

@@ -184,7 +184,9 @@ std::string runs_sentence(traffic_answer const& a) {
          saves(a.of.step.seconds(), a.of.step.fused_seconds()) + ".";
 }
 std::string plan_sentence(traffic_answer const& a) {
-  return "With --kernels fused --attention flash: " + saves(a.of.step.seconds(), a.with_fused_kernels.seconds()) + ".";
+  double const planned = a.of.step.seconds(), fused = a.with_fused_kernels.seconds();
+  std::string const options = "--kernels fused --attention flash";
+  return fused < planned ? "With " + options + ": " + saves(planned, fused) + "." : options + " would save nothing here.";
 }
 constexpr char const* basis_sentence =
     "Times are the larger of bytes / bandwidth and, for contractions, FLOPs / rate, at the full rates above and "
