@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <algorithm>
-
 #include "kernels_host_loops.hpp"
 
 namespace gpumem::bench::host {
