@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "advice.hpp"
 
-#include <gpumem/report_facts.hpp>
+#include <gpumem/format.hpp>
 
 namespace gpumem::cli {
 namespace {

@@ -2,7 +2,6 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/estimate.hpp>
-#include <gpumem/format.hpp>
 #include <gpumem/replay.hpp>
 #include <gpumem/search.hpp>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 #pragma once
-#include <gpumem/report_facts.hpp>
+#include <gpumem/format.hpp>
 
 #include "config.hpp"
 

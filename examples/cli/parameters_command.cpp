@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 #include <gpumem/core/error.hpp>
-#include <gpumem/format.hpp>
 
 #include "commands.hpp"
 #include "input_error.hpp"

@@ -4,7 +4,7 @@
 #include <gpumem/core/device.hpp>
 #include <gpumem/core/error.hpp>
 #include <gpumem/core/workload.hpp>
-#include <gpumem/report_facts.hpp>
+#include <gpumem/format.hpp>
 #include <gpumem/models/encoder_classifier.hpp>
 #include <gpumem/models/transformer.hpp>
 #include <gpumem/policies/plan.hpp>
