@@ -48,7 +48,7 @@ std::vector<workload> parameter_workloads(device_context const& on, std::int64_t
   auto const narrow = static_cast<std::size_t>(n) * sizeof(T), wide = static_cast<std::size_t>(n) * sizeof(float);
   auto const count = static_cast<std::size_t>(n), codes = count;
   std::size_t const scales = (codes + 255) / 256 * sizeof(float);
-  std::string const dtype = sizeof(T) == 4 ? "fp32" : "bf16";
+  std::string const dtype = dtype_of(sizeof(T));
   auto const t = [](void* p) { return static_cast<T*>(p); };
   auto const f = [](void* p) { return static_cast<float*>(p); };
   auto const code = [](void* p) { return static_cast<std::uint8_t*>(p); };

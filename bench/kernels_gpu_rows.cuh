@@ -21,7 +21,7 @@ workload copy_workload(device_context const& on, std::int64_t elements) {
   auto const [bytes, tensor, parameter, statistic, shape, dtype] = sizes_of(1, elements, sizeof(T));
   return {
       .operation = "copy",
-      .dtype = sizeof(T) == 4 ? "fp32" : "bf16",
+      .dtype = dtype,
       .shape = std::to_string(elements),
       .tensor_bytes = {tensor, tensor},
       .fused = predicted::copy.fused(bytes),
@@ -140,8 +140,8 @@ workload cross_entropy_workload(device_context const& on, std::int64_t rows, int
   bool const wide_on_chip = kernels::row_stays_on_chip<float>(on, columns);
   bool const pair_on_chip = kernels::row_stays_on_chip<float>(on, columns, 2);
   return {.operation = "cross_entropy",
-          .dtype = sizeof(T) == 4 ? "fp32" : "bf16",
-          .shape = to_shape(rows, columns),
+          .dtype = dtype,
+          .shape = shape,
           .tensor_bytes = {tensor, statistic, statistic, wide, wide, sizeof(T) == 4 ? 16 : wide},
           .fused = predicted::cross_entropy.fused(bytes, kernels::row_stays_on_chip<T>(on, columns)),
           .chain = predicted::cross_entropy_chain(bytes, wide_on_chip, pair_on_chip),

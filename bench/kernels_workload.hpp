@@ -44,6 +44,8 @@ inline std::string to_shape(std::int64_t rows, std::int64_t columns) {
   return std::to_string(rows) + "x" + std::to_string(columns);
 }
 
+inline char const* dtype_of(std::size_t element_bytes) { return element_bytes == sizeof(float) ? "fp32" : "bf16"; }
+
 /// What the workloads on one matrix share: its place in the table of bytes, sizes in bytes of a tensor, of a parameter
 /// a column and of an fp32 statistic a row, and names.
 struct matrix_sizes {
@@ -58,7 +60,7 @@ inline matrix_sizes sizes_of(std::int64_t rows, std::int64_t columns, std::size_
           .parameter = static_cast<std::size_t>(s.columns * s.parameter_bytes),
           .statistic = static_cast<std::size_t>(s.rows * sizeof(float)),
           .shape = to_shape(rows, columns),
-          .dtype = element_bytes == sizeof(float) ? "fp32" : "bf16"};
+          .dtype = dtype_of(element_bytes)};
 }
 
 }  // namespace gpumem::bench
